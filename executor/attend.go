@@ -10,12 +10,13 @@ func Attend(ctx context.Context, cfg Config) error {
 	if n == nil || err != nil {
 		return err
 	}
-	recorded := n.recordStalls(ctx)
+	recorded, watched := n.recordStalls(ctx), n.recordInterface(ctx)
 	listening, _ := keepListeners(ctx, n, state)
 	carrying := carryFor(ctx, n, cfg.TakeAssignments)
 	<-ctx.Done()
 	listening()
 	carrying()
 	recorded()
+	watched()
 	return n.stopped(ctx)
 }

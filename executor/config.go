@@ -76,6 +76,9 @@ type Interface interface {
 	// Since returns what was wrong at some time since a moment of the node's clock,
 	// empty for nothing, and a channel that is closed when something else is wrong.
 	Since(at time.Time) (fault string, more <-chan struct{})
+	// State returns what is wrong now, empty for nothing, and a channel that is closed
+	// when that changes.
+	State() (fault string, changed <-chan struct{})
 }
 
 // Config is one node's part in one run.

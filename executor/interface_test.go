@@ -1,6 +1,10 @@
 package executor
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,6 +16,8 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/notify"
+	"linktrial/internal/radio"
+	"linktrial/protocols/contract"
 )
 
 // interfaceAt is what [Config.Interface] knows.
@@ -19,13 +25,31 @@ type interfaceAt struct {
 	mu      sync.Mutex
 	fault   string
 	until   time.Time
+	now     string // what is wrong now
 	changed notify.Notifier
+}
+
+func (i *interfaceAt) State() (fault string, changed <-chan struct{}) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.now, i.changed.Changed()
+}
+
+// set is what is wrong from now on.
+func (i *interfaceAt) set(fault string) {
+	i.mu.Lock()
+	if fault != "" || i.now != "" {
+		i.fault, i.until = cmp.Or(fault, i.now), time.Now()
+	}
+	i.now = fault
+	i.mu.Unlock()
+	i.changed.Notify()
 }
 
 func (i *interfaceAt) Since(at time.Time) (fault string, more <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.fault != "" && !i.until.Before(at) {
+	if i.now != "" || i.fault != "" && !i.until.Before(at) {
 		fault = i.fault
 	}
 	return fault, i.changed.Changed()
@@ -57,5 +81,98 @@ func TestInterfaceOutOfOrder(t *testing.T) {
 				break
 			}
 		}
+	})
+}
+
+// A node that does not lead records when its radio's interface is not in order, and when
+// it is again: the leading node does not learn it of a relay that only forwards packets,
+// of which attempts counted as failed that met its interface down.
+func TestInterfaceIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
+		defer j.Close()
+		i := &interfaceAt{}
+		cfg := config(testSheet(t, 1, 1), j, standing{}, nil)
+		cfg.Role, cfg.Interface, cfg.Device = radio.RoleRelay, i, "radio0"
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- Attend(ctx, cfg) }()
+		synctest.Wait()
+		for _, fault := range []string{"it is down", "its MTU is 300, expected 1500", ""} {
+			time.Sleep(time.Second)
+			i.set(fault)
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		i.set("it is down") // for so short a time that nobody sees it
+		i.set("")
+		synctest.Wait()
+		require.Equal(t, []string{"it is down", "its MTU is 300, expected 1500", "", "it is down", ""}, interfaceStory(t, j))
+		require.Equal(t, j.Last(), j.Durable())
+		cancel(ErrFinish)
+		require.NoError(t, <-ended)
+	})
+}
+
+// interfaceStory is the faults of the journal's records of the interface; empty: it was
+// in order.
+func interfaceStory(t *testing.T, j *journal.File) (out []string) {
+	for _, r := range read(t, j) {
+		if r.Type == journal.TypeInterfaceFailed || r.Type == journal.TypeInterfaceReady {
+			b := body[journal.RadioInterface](t, r)
+			require.Equal(t, "radio0", b.Device)
+			require.Equal(t, r.Type == journal.TypeInterfaceFailed, b.Fault != "")
+			out = append(out, b.Fault)
+		}
+	}
+	return out
+}
+
+// deaf is a runner whose listeners cannot open their port.
+type deaf struct{}
+
+func (deaf) Start(_ context.Context, _ string, _ *contract.Parameters) (Process, error) {
+	r, w := io.Pipe()
+	p := &standingProcess{out: r, in: w, done: make(chan struct{})}
+	go func() {
+		json.NewEncoder(w).Encode(contract.Event{Event: contract.KindError, Code: contract.CodeListenFailed, Message: "bind: Cannot assign requested address"})
+		p.Kill()
+		w.Close()
+	}()
+	return p, nil
+}
+
+// A listener that cannot open its port while the radio's interface is not in order has
+// no fault of its own: its protocol's attempts do not count as failed. It is one where
+// the interface is in order.
+func TestListenerWithoutInterface(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
+		defer j.Close()
+		i := &interfaceAt{}
+		i.set("it has lost its address")
+		cfg := config(testSheet(t, 1, 1), j, deaf{}, nil)
+		cfg.Role, cfg.Interface, cfg.Device = radio.RoleServer, i, "radio0"
+		var carrier Carrier
+		cfg.TakeAssignments = func(ctx context.Context, c Carrier) {
+			carrier = c
+			<-ctx.Done()
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- Serve(ctx, cfg) }()
+		synctest.Wait()
+
+		a := FlowAssignment{Run: "r", SheetHash: cfg.SheetHash, Trial: 0, Attempt: 1}
+		var driver *ListenerError
+		err := carrier.Await(ctx, a)
+		require.ErrorContains(t, err, "Cannot assign requested address; the radio's interface radio0 of the server was not in order: it has lost its address")
+		require.NotErrorAs(t, err, &driver)
+		i.set("")
+		err = carrier.Await(ctx, a)
+		require.ErrorAs(t, err, &driver)
+		require.Equal(t, journal.ReasonListener, driver.Reason)
+		cancel(ErrFinish)
+		require.NoError(t, <-ended)
 	})
 }

@@ -23,8 +23,9 @@ func Lead(ctx context.Context, cfg Config) error {
 	}
 	// The processes end with the run, which may end without ctx doing so.
 	lctx, end := context.WithCancel(ctx)
-	recorded := n.recordStalls(lctx)
+	recorded, watched := n.recordStalls(lctx), n.recordInterface(lctx)
 	defer recorded()
+	defer watched()
 	listening, known := keepListeners(lctx, n, state)
 	defer listening()
 	defer end()

@@ -93,6 +93,7 @@ func (l *listener) run(ctx context.Context) (again bool) {
 		l.recordFailure(code, err.Error(), false)
 		return !unsupported
 	}
+	began := n.clock.Now()
 	s := &server{listener: l, process: process, stop: driver.NewStopper(process, n.clock), samples: map[string]*sampleBatch{}, active: map[string]bool{}}
 	s.watch(ctx)
 	if ctx.Err() != nil {
@@ -100,7 +101,14 @@ func (l *listener) run(ctx context.Context) (again bool) {
 	}
 	l.restarts++
 	unsupported := s.explainEnd()
-	l.recordFailure(s.code, s.message, s.outside())
+	outside := s.outside()
+	// A driver cannot listen on an interface that is not there, or at an address that it
+	// has lost.
+	if o, _ := n.interfaceSince(began); !unsupported && !s.ready && o.Text != "" {
+		outside = true
+		s.message += "; " + o.Text
+	}
+	l.recordFailure(s.code, s.message, outside)
 	return !unsupported && ctx.Err() == nil
 }
 

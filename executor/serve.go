@@ -12,12 +12,13 @@ func Serve(ctx context.Context, cfg Config) error {
 	if n == nil || err != nil {
 		return err
 	}
-	recorded := n.recordStalls(ctx)
+	recorded, watched := n.recordStalls(ctx), n.recordInterface(ctx)
 	listening, _ := keepListeners(ctx, n, state)
 	carrying := carryFor(ctx, n, cfg.TakeAssignments)
 	listening()
 	carrying()
 	<-ctx.Done() // every listener may have given up
 	recorded()
+	watched()
 	return n.stopped(ctx)
 }

@@ -139,7 +139,7 @@ func watchInterface(ctx context.Context, device string, address net.IP, mtu int,
 func (w *interfaceWatch) look(now time.Time) {
 	w.mu.Lock()
 	wrong := w.read().wrong(w.want)
-	told := wrong != "" && wrong != w.wrong
+	told := wrong != w.wrong
 	if w.wrong != "" || wrong != "" {
 		w.fault, w.until = cmp.Or(wrong, w.wrong), now
 	}
@@ -160,4 +160,13 @@ func (w *interfaceWatch) Since(at time.Time) (fault string, more <-chan struct{}
 		return "", more
 	}
 	return w.fault, more
+}
+
+// State implements [executor.Interface].
+func (w *interfaceWatch) State() (fault string, changed <-chan struct{}) {
+	changed = w.changed.Changed()
+	w.look(time.Now())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wrong, changed
 }

@@ -44,6 +44,24 @@ func TestInterfaceSince(t *testing.T) {
 	require.Empty(t, fault)
 }
 
+// Who asks for the state is told when it is another one, also when all is well again.
+func TestInterfaceState(t *testing.T) {
+	state := interfaceState{there: true, up: true, carrier: true}
+	w := &interfaceWatch{read: func() interfaceState { return state }}
+	fault, changed := w.State()
+	require.Empty(t, fault)
+	state.up = false
+	w.look(time.Now())
+	<-changed
+	fault, changed = w.State()
+	require.Equal(t, "it is down", fault)
+	state.up = true
+	w.look(time.Now())
+	<-changed
+	fault, _ = w.State()
+	require.Empty(t, fault)
+}
+
 // testInterface makes an interface, and its other end.
 func testInterface(t *testing.T) (name string, veth *netlink.Veth, peer netlink.Link) {
 	t.Helper()

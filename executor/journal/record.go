@@ -41,6 +41,8 @@ const (
 	TypeCommand          Type = "command"           // Command
 	TypeDriverMisbehaved Type = "driver-misbehaved" // Misbehaviour
 	TypeAgentStopped     Type = "agent-stopped"     // AgentStopped
+	TypeInterfaceFailed  Type = "interface-failed"  // RadioInterface
+	TypeInterfaceReady   Type = "interface-ready"   // RadioInterface, without a fault
 )
 
 // RunStarted opens a node's journal of a run, or its resumption.
@@ -161,6 +163,12 @@ func (l *Listener) Name() ListenerName { return ListenerName{l.Treatment, l.At} 
 type AgentStopped struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
+}
+
+// RadioInterface is the state of the radio's interface on a node from here on.
+type RadioInterface struct {
+	Device string `json:"device,omitempty"`
+	Fault  string `json:"fault,omitempty"` // what keeps it from carrying packets as it should
 }
 
 // AttemptStarted opens one execution of a trial.

@@ -125,6 +125,22 @@ func (s *Sheet) Needs(trial *Trial, role radio.Role) []Listener {
 	})
 }
 
+// Passes reports whether packets of a trial are sent, received or forwarded by the
+// radio of a role. Where the network is not known, a relay is on the way of all that goes
+// between client and server.
+func (s *Sheet) Passes(trial *Trial, role radio.Role) bool {
+	return slices.ContainsFunc(trial.Carried(), func(f Flow) bool {
+		if f.From == role || f.To == role {
+			return true
+		}
+		var route []radio.Role
+		if s.Network != nil {
+			route = s.Network.Route(f.From, f.To)
+		}
+		return route == nil && role == radio.RoleRelay || slices.Contains(route, role)
+	})
+}
+
 // Use is a driver that a node needs for a treatment, as its client or server
 // or, with Via, as one of its relay processes.
 type Use struct {

@@ -34,6 +34,7 @@ type outage struct {
 	role     radio.Role
 	name     journal.ListenerName // of the listener, unless it is the agent's
 	agent    bool                 // the agent did not run
+	way      bool                 // packets did not pass the node as they should, or nobody knows whether they did
 	stopped  bool                 // what was not in order went on: figures are false, too
 	from, to time.Time            // to: zero while it lasts
 	why      string
@@ -136,6 +137,9 @@ func (e *Engine) judgeStops(ctx context.Context, run string, sheet *runsheet.She
 
 // concerns reports whether a trial needs what was not in order.
 func (x *outage) concerns(sheet *runsheet.Sheet, t *runsheet.Trial) bool {
+	if x.way {
+		return sheet.Passes(t, x.role)
+	}
 	needed := sheet.Needs(t, x.role)
 	if x.agent {
 		starts := func(f runsheet.Flow) bool { return f.From == x.role }
@@ -192,6 +196,14 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 		name journal.ListenerName
 	}
 	down := map[key]outage{}
+	broken := map[string]outage{} // the radio's interface of a node
+	restored := func(node string, at time.Time) {
+		if x, ok := broken[node]; ok {
+			x.to = at
+			out = append(out, x)
+			delete(broken, node)
+		}
+	}
 	for i := range records {
 		r := &records[i]
 		c := clocks[r.Node].Recorded(r.Seq)
@@ -208,14 +220,29 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 			if alive := b.Alive.Add(c.Offset); alive.After(from) && alive.Before(at) {
 				from = alive
 			}
+			why := fmt.Sprintf("the agent of the %s was not running from %s to %s", r.Role, clockTime(from), clockTime(at))
 			for _, l := range sheet.Listeners(radio.Role(r.Role)) {
-				begin(nameOf(&l), from, fmt.Sprintf("the agent of the %s was not running from %s to %s", r.Role, clockTime(from), clockTime(at)))
+				begin(nameOf(&l), from, why)
 			}
+			// Its node may have had no power meanwhile, and have forwarded nothing.
+			out = append(out, outage{role: radio.Role(r.Role), way: true, from: from.Add(-c.Bound - outageMargin), to: at.Add(c.Bound + outageMargin), why: why})
+			// What is still wrong with the interface the new agent records again.
+			restored(r.Node, at.Add(c.Bound))
 			continue
 		}
 		if r.Type == string(journal.TypeAgentStopped) {
 			if x, ok := stopOf(r, c); ok {
 				out = append(out, x)
+			}
+			continue
+		}
+		if r.Type == string(journal.TypeInterfaceFailed) || r.Type == string(journal.TypeInterfaceReady) {
+			var b journal.RadioInterface
+			_ = json.Unmarshal(r.Body, &b) // checked when it was stored
+			restored(r.Node, at.Add(c.Bound))
+			if r.Type == string(journal.TypeInterfaceFailed) {
+				broken[r.Node] = outage{role: radio.Role(r.Role), way: true, stopped: true, from: at.Add(-c.Bound),
+					why: fmt.Sprintf("the radio's interface %s of the %s was not in order at %s: %s", b.Device, r.Role, clockTime(at), b.Fault)}
 			}
 			continue
 		}
@@ -243,6 +270,9 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 		}
 	}
 	for _, x := range down {
+		out = append(out, x)
+	}
+	for _, x := range broken {
 		out = append(out, x)
 	}
 	slices.SortStableFunc(out, func(a, b outage) int { return a.from.Compare(b.from) })

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
+	"linktrial/protocols/contract"
 )
 
 const year = 365 * 24 * time.Hour
@@ -100,6 +102,40 @@ func TestOutages(t *testing.T) {
 			j.Pass(3 * time.Second)
 			j.Add(journal.TypeAgentStopped, journal.AgentStopped{From: time.Date(2026, 3, 1, 12, 0, 11, 0, time.UTC), To: time.Date(2026, 3, 1, 12, 0, 13, 0, time.UTC)})
 		}, "the agent of the server did not run from 12:00:11.0 UTC to 12:00:13.0 UTC (the attempt had ended with a result)", true},
+		// The listener had answered, and was ended before it had said so.
+		"ended from outside after a success, of which the server reports its end": {func(j *storetest.Journal) {
+			j.Pass(1100 * time.Millisecond)
+			j.Add(journal.TypeReceived, journal.Received{Treatment: "one", Transfer: runsheet.TransferID(j.Run, 0, 1, 0).String(), Code: contract.CodeAborted, Message: "asked to end"})
+			j.Add(journal.TypeListenerFailed, listener("one", true))
+			j.Pass(5 * time.Second)
+			j.Add(journal.TypeListenerReady, listener("one", false))
+			j.Finish(journal.RunCompleted, "")
+		}, "the listener of one at the server was ended from outside at 12:00:11.1 UTC (the attempt had ended with a result that the server did not record)", true},
+		"the radio's interface down, and the attempt failed": {func(j *storetest.Journal) {
+			j.Pass(500 * time.Millisecond)
+			j.Add(journal.TypeInterfaceFailed, journal.RadioInterface{Device: "radio0", Fault: "it is down"})
+		}, "the radio's interface radio0 of the server was not in order at 12:00:10.5 UTC: it is down (the attempt had ended with reset)", false},
+		"the radio's interface down for a time, and the transfer succeeded": {func(j *storetest.Journal) {
+			j.Received("one", 0, 1)
+			j.Pass(500 * time.Millisecond)
+			j.Add(journal.TypeInterfaceFailed, journal.RadioInterface{Device: "radio0", Fault: "it is down"})
+			j.Pass(100 * time.Millisecond)
+			j.Add(journal.TypeInterfaceReady, journal.RadioInterface{Device: "radio0"})
+		}, "the radio's interface radio0 of the server was not in order at 12:00:10.5 UTC: it is down (the attempt had ended with a result)", true},
+		"the radio's interface down before": {func(j *storetest.Journal) {
+			j.Pass(-5 * time.Second)
+			j.Add(journal.TypeInterfaceFailed, journal.RadioInterface{Device: "radio0", Fault: "it is down"})
+			j.Pass(time.Second)
+			j.Add(journal.TypeInterfaceReady, journal.RadioInterface{Device: "radio0"})
+		}, "", false},
+		"the radio's interface down until the agent was started again, before": {func(j *storetest.Journal) {
+			j.Pass(-8 * time.Second)
+			j.Add(journal.TypeInterfaceFailed, journal.RadioInterface{Device: "radio0", Fault: "it is down"})
+			j.Pass(time.Second)
+			j.Add(journal.TypeRunResumed, journal.RunStarted{SheetHash: hash})
+			j.Add(journal.TypeListenerReady, listener("one", false))
+			j.Add(journal.TypeListenerReady, listener("two", false))
+		}, "", false},
 		// The server's clock stepped before, and its agent was killed and started again: the
 		// times of its journal have nothing to do with those of the leading node's.
 		"ended from outside, a year ahead": {func(j *storetest.Journal) {
@@ -203,6 +239,84 @@ func TestOutages(t *testing.T) {
 			require.NoError(t, err)
 			require.Nil(t, r.Trials[0].Attempts[0].Mark)
 			require.False(t, strings.Contains(r.Trials[0].Attempts[0].Reason, "marked"))
+		})
+	}
+}
+
+// What a relay that only forwards packets does to them is known from its own journal: its
+// radio's interface was not in order, or its agent was not running, so that nobody knows
+// whether its node had power. An attempt that failed then says nothing of the protocol; one
+// that succeeded does where only the agent was away.
+func TestOutagesOfAForwardingRelay(t *testing.T) {
+	down := func(j *storetest.Journal) {
+		j.Pass(200 * time.Millisecond)
+		j.Add(journal.TypeInterfaceFailed, journal.RadioInterface{Device: "radio0", Fault: "it is down"})
+		j.Pass(300 * time.Millisecond)
+		j.Add(journal.TypeInterfaceReady, journal.RadioInterface{Device: "radio0"})
+	}
+	sheet := storetest.Sheet(2)
+	encoded, err := sheet.Encode()
+	require.NoError(t, err)
+	away := func(j *storetest.Journal) {
+		j.Pass(4 * time.Second)
+		j.Add(journal.TypeRunResumed, journal.RunStarted{SheetHash: runsheet.Hash(encoded), Alive: time.Date(2026, 3, 1, 12, 0, 10, 0, time.UTC)})
+	}
+	for name, c := range map[string]struct {
+		relay   func(j *storetest.Journal) // after 10 s of the run; the attempt begins there and takes 1.2 s
+		verdict journal.Verdict
+		mark    string // empty: none
+	}{
+		"nothing":                  {func(*storetest.Journal) {}, journal.Failed, ""},
+		"interface down, no route": {down, journal.Failed, "the radio's interface radio0 of the relay was not in order at 12:00:10.2 UTC: it is down (the attempt had ended with unreachable)"},
+		"interface down, failed":   {down, journal.Failed, "the radio's interface radio0 of the relay was not in order at 12:00:10.2 UTC: it is down (the attempt had ended with reset)"},
+		"interface down, success":  {down, journal.Succeeded, "the radio's interface radio0 of the relay was not in order at 12:00:10.2 UTC: it is down (the attempt had ended with a result)"},
+		"agent away, failed":       {away, journal.Failed, "the agent of the relay was not running from 12:00:10.0 UTC to 12:00:14.0 UTC (the attempt had ended with reset)"},
+		"agent away, success":      {away, journal.Succeeded, ""},
+		"agent stopped, failed": {func(j *storetest.Journal) {
+			j.Pass(time.Second)
+			j.Add(journal.TypeAgentStopped, journal.AgentStopped{From: time.Date(2026, 3, 1, 12, 0, 10, 0, time.UTC), To: time.Date(2026, 3, 1, 12, 0, 11, 0, time.UTC)})
+		}, journal.Failed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const start = 10 * time.Second
+			s := storetest.Open(t)
+			run := storetest.AddRun(t, s, "relay", sheet)
+			all := map[radio.Role]*storetest.Journal{}
+			for _, role := range radio.Roles {
+				all[role] = storetest.NewJournal(run, role)
+				all[role].Begin(sheet)
+				all[role].Pass(start)
+			}
+			all[radio.RoleServer].Received("one", 0, 1)
+			c.relay(all[radio.RoleRelay])
+			client := all[radio.RoleClient]
+			client.Start(sheet, 0, 1)
+			client.End(sheet, 0, 1, c.verdict)
+			if last := len(client.Records) - 1; strings.HasSuffix(name, "no route") {
+				client.Records[last] = bytes.ReplaceAll(client.Records[last], []byte(`"reset"`), []byte(`"unreachable"`))
+			}
+			client.EndTrial(0, 1, c.verdict)
+			for _, role := range radio.Roles {
+				deliver(t, s, run, all[role])
+			}
+			require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
+				_, err := q.SetRunning(t.Context(), run)
+				return err
+			}))
+			o, err := s.RunOverview(t.Context(), run)
+			require.NoError(t, err)
+			require.NoError(t, newEngine(Config{Store: s}).judgeOutages(t.Context(), run, o.SheetHash))
+			r, _, err := s.Run(t.Context(), run)
+			require.NoError(t, err)
+			a := r.Trials[0].Attempts[0]
+			if c.mark == "" {
+				require.Nil(t, a.Mark)
+				require.Equal(t, c.verdict, a.Verdict)
+				return
+			}
+			require.NotNil(t, a.Mark)
+			require.Equal(t, c.mark, a.Mark.Reason)
+			require.Equal(t, journal.Invalid, a.Verdict)
 		})
 	}
 }

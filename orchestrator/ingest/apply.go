@@ -73,7 +73,7 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 	case *journal.Telemetry:
 		d.addTelemetry(r, b)
 		return nil
-	case *journal.Misbehaviour, *journal.Watched, *journal.ControlCounted, *journal.AgentStopped, *Refused:
+	case *journal.Misbehaviour, *journal.Watched, *journal.ControlCounted, *journal.AgentStopped, *journal.RadioInterface, *Refused:
 		return nil // nothing is stored besides the record itself
 	}
 	return fmt.Errorf("record type %q is not handled", r.Type)

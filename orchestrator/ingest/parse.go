@@ -96,6 +96,8 @@ func bodyOf(t journal.Type) any {
 		return new(journal.Listener)
 	case journal.TypeAgentStopped:
 		return new(journal.AgentStopped)
+	case journal.TypeInterfaceFailed, journal.TypeInterfaceReady:
+		return new(journal.RadioInterface)
 	case journal.TypeAttemptStarted:
 		return new(journal.AttemptStarted)
 	case journal.TypeConnected:

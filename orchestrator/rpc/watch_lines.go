@@ -172,6 +172,14 @@ func textOf(t journal.Type, body json.RawMessage) string {
 		text = with(body, func(b *journal.AgentStopped) string {
 			return fmt.Sprintf("the agent did not run for %.1f s", b.To.Sub(b.From).Seconds())
 		})
+	case journal.TypeInterfaceFailed:
+		text = with(body, func(b *journal.RadioInterface) string {
+			return fmt.Sprintf("the radio's interface %s is not in order: %s", b.Device, b.Fault)
+		})
+	case journal.TypeInterfaceReady:
+		text = with(body, func(b *journal.RadioInterface) string {
+			return fmt.Sprintf("the radio's interface %s is in order again", b.Device)
+		})
 	default:
 		text = textOfTrial(t, body)
 	}

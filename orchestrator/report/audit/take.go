@@ -68,7 +68,7 @@ func (a *auditor) take(s *source, e entry) {
 			a.takeSamples(s, &e, &b)
 		}
 	case journal.TypeConnected, journal.TypeProvenance, journal.TypeClockOffset, journal.TypeListenerReady,
-		journal.TypeListenerFailed, journal.TypeDriverMisbehaved, journal.TypeTelemetry, journal.TypeTelemetryFailed, journal.TypeAgentStopped, journal.TypeWatched, journal.TypeClockStepped:
+		journal.TypeListenerFailed, journal.TypeDriverMisbehaved, journal.TypeTelemetry, journal.TypeTelemetryFailed, journal.TypeAgentStopped, journal.TypeInterfaceFailed, journal.TypeInterfaceReady, journal.TypeWatched, journal.TypeClockStepped:
 	default:
 		s.unknown[e.kind]++
 	}

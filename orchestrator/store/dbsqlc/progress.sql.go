@@ -295,7 +295,7 @@ FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
 LEFT JOIN LATERAL (
     SELECT x.at, x.seq FROM journal x
     WHERE x.run_id = j.run_id AND x.node = j.node AND x.seq < j.seq AND x.type <> 'clock-stepped' ORDER BY x.seq DESC LIMIT 1) p ON true
-WHERE j.run_id = $1 AND n.role <> 'client' AND j.type IN ('run-resumed', 'listener-ready', 'listener-failed', 'agent-stopped')
+WHERE j.run_id = $1 AND n.role <> 'client' AND j.type IN ('run-resumed', 'listener-ready', 'listener-failed', 'agent-stopped', 'interface-failed', 'interface-ready')
 ORDER BY j.node, j.seq
 `
 
@@ -310,8 +310,8 @@ type OutageRecordsRow struct {
 	BeforeSeq int64
 }
 
-// What the nodes that do not lead recorded of their listeners and of times at which
-// their agents did not run, with the time of the record before that is no step of the clock.
+// What the nodes that do not lead recorded of their listeners, of their radios' interfaces
+// and of times at which their agents did not run, with the time of the record before that is no step of the clock.
 func (q *Queries) OutageRecords(ctx context.Context, runID string) ([]OutageRecordsRow, error) {
 	rows, err := q.db.Query(ctx, outageRecords, runID)
 	if err != nil {
@@ -441,7 +441,7 @@ SELECT a.trial, a.attempt, a.started_at, coalesce(a.duration_ns, 0)::bigint AS d
 FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
 WHERE a.run_id = $1 AND a.verdict = 'succeeded'
   AND EXISTS (SELECT FROM flows f WHERE f.run_id = a.run_id AND f.trial = a.trial AND f.attempt = a.attempt AND f.digest IS NOT NULL
-              AND NOT EXISTS (SELECT FROM receptions r WHERE r.run_id = f.run_id AND r.transfer = f.transfer))
+              AND NOT EXISTS (SELECT FROM receptions r WHERE r.run_id = f.run_id AND r.transfer = f.transfer AND r.code = ''))
   AND (t.verdict IS NOT NULL OR EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))
   AND NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt)
 ORDER BY a.trial, a.attempt
@@ -499,7 +499,7 @@ SELECT a.trial, a.attempt, a.started_at, coalesce(a.duration_ns, 0)::bigint AS d
        (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = $1::text) AS marks
 FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
 WHERE a.run_id = $2 AND a.verdict <> 'succeeded' AND a.verdict IN ('failed', 'timed-out')
-  AND a.reason IN ('connect-refused', 'connect-timeout', 'reset', 'transfer-timeout', 'exited')
+  AND a.reason IN ('connect-refused', 'connect-timeout', 'unreachable', 'reset', 'transfer-timeout', 'exited')
   AND (t.verdict IS NOT NULL OR EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))
   AND NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt)
 ORDER BY a.trial, a.attempt
