@@ -36,7 +36,7 @@ export interface Station {
   killServe(): Promise<void>
   serve(): Promise<void>
   /** A page of a browser of its own, or with in of one that is there, with its session. */
-  open(path: string, options?: { size?: keyof typeof sizes; theme?: string; in?: Page }): Promise<Page>
+  open(path: string, options?: { size?: keyof typeof sizes; theme?: string; locale?: string; in?: Page }): Promise<Page>
   stop(): Promise<void>
 }
 
@@ -210,12 +210,12 @@ export async function station(name: string, ...flags: string[]): Promise<Station
       linktrial('lab', 'down', '--name', lab)
       labStands = false
     },
-    async open(path, { size = 'laptop', theme, in: other } = {}) {
+    async open(path, { size = 'laptop', theme, locale = 'en-GB', in: other } = {}) {
       const context =
         other?.context() ??
         (await browser.newContext({
           viewport: sizes[size],
-          locale: 'en-GB',
+          locale,
           timezoneId: 'Europe/Berlin',
           acceptDownloads: true,
           ignoreHTTPSErrors: tls,

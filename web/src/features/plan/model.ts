@@ -7,8 +7,24 @@ export function nameProblem(name: string, taken: string[] = []): string {
   return taken.includes(name) ? 'There is a plan of this name.' : ''
 }
 
-/** A moment as <input type="datetime-local"> has it, in the viewer's zone. */
-export function localInput(at: Date): string {
+/** A moment as the two fields of a form have it, in the viewer's zone: a day, and a time of 24 hours. */
+export function localInput(at: Date): { day: string; time: string } {
   const pad = (n: number) => String(n).padStart(2, '0')
-  return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}T${pad(at.getHours())}:${pad(at.getMinutes())}`
+  return {
+    day: `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`,
+    time: `${pad(at.getHours())}:${pad(at.getMinutes())}`,
+  }
+}
+
+/** What is wrong with a time of day. */
+export function timeProblem(time: string): string {
+  return /^([01]?\d|2[0-3]):[0-5]\d$/.test(time.trim()) ? '' : 'Expected hours and minutes, such as 14:30.'
+}
+
+/** The moment of both fields; undefined where they are none. */
+export function localMoment(day: string, time: string): Date | undefined {
+  if (!day || timeProblem(time)) return undefined
+  // Without a zone it is read in the viewer's own.
+  const at = new Date(`${day}T${time.trim().padStart(5, '0')}`)
+  return Number.isNaN(at.getTime()) ? undefined : at
 }
