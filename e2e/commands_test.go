@@ -197,7 +197,7 @@ func TestCommandsToARun(t *testing.T) {
 	// A mark removes one figure from the table; removing the mark brings it back.
 	label := p.dataset().Runs[0].Sheet.Treatment(p.trials(0)[done].Treatment).Label
 	before := p.row(label)
-	p.must("run", "mark", first, "--trial", fmt.Sprint(done), "--reason", "a truck in between")
+	p.must("run", "exclude", first, "--trial", fmt.Sprint(done), "--reason", "a truck in between")
 	marked := p.row(label)
 	if n, m := counted(t, before), counted(t, marked); m != n-1 {
 		t.Errorf("%d valid trials before the mark, %d after\n%s\n%s", n, m, before, marked)
@@ -205,7 +205,7 @@ func TestCommandsToARun(t *testing.T) {
 	if all := p.trials(0)[done].Attempts; len(all) < 2 || all[len(all)-1].Verdict != journal.Invalid || all[len(all)-1].Reason != "marked: a truck in between" || !strings.Contains(all[len(all)-1].Message, "succeeded") {
 		t.Errorf("the marked trial has %+v", all)
 	}
-	p.must("run", "unmark", first, "--trial", fmt.Sprint(done))
+	p.must("run", "include", first, "--trial", fmt.Sprint(done))
 	if again := p.row(label); again != before {
 		t.Errorf("after the mark was taken back:\n%s\nbefore:\n%s", again, before)
 	}

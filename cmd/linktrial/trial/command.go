@@ -172,17 +172,18 @@ func newRunRepeat(s *setting.Settings) *cobra.Command {
 	return cmd
 }
 
-func newRunMark(s *setting.Settings) *cobra.Command {
+func newRunExclude(s *setting.Settings) *cobra.Command {
 	var trial, attempt int32
 	var reason string
-	cmd := newRunCommand(s, "mark RUN --trial N --reason TEXT", "Mark an attempt as invalid, so that its figure does not count",
+	cmd := newRunCommand(s, "exclude RUN --trial N --reason TEXT", "Exclude an attempt, so that its figure does not count",
 		"What was measured is kept and stays visible: the attempt is shown as invalid, with the\nreason and with its verdict in the journal.",
-		`  linktrial run mark m4t7xk2p-1 --trial 17 --reason "a truck in front of the antenna"
-  linktrial run mark m4t7xk2p-1 --trial 17 --attempt 2 --reason "battery changed"`,
+		`  linktrial run exclude m4t7xk2p-1 --trial 17 --reason "a truck in front of the antenna"
+  linktrial run exclude m4t7xk2p-1 --trial 17 --attempt 2 --reason "battery changed"`,
 		func(ctx context.Context, c *commander, run string) (string, error) {
 			n, err := c.mark(ctx, &linktrialv1.MarkAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, Invalid: true, Reason: reason, By: c.by})
-			return fmt.Sprintf("attempt %d of trial %d does not count; to take this back: linktrial run unmark %s --trial %d --attempt %d", n, trial, run, trial, n), err
+			return fmt.Sprintf("attempt %d of trial %d is excluded; to take this back: linktrial run include %s --trial %d --attempt %d", n, trial, run, trial, n), err
 		})
+	cmd.Aliases = []string{"mark"} // its name of before, in scripts
 	trialFlag(cmd, &trial)
 	cmd.Flags().Int32Var(&attempt, "attempt", 0, "number of the attempt, from 1 (default: the last)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
@@ -190,14 +191,15 @@ func newRunMark(s *setting.Settings) *cobra.Command {
 	return cmd
 }
 
-func newRunUnmark(s *setting.Settings) *cobra.Command {
+func newRunInclude(s *setting.Settings) *cobra.Command {
 	var trial, attempt int32
-	cmd := newRunCommand(s, "unmark RUN --trial N", "Remove the mark of an attempt, so that its figure counts again", "",
-		`  linktrial run unmark m4t7xk2p-1 --trial 17 --attempt 2`,
+	cmd := newRunCommand(s, "include RUN --trial N", "Include an excluded attempt again, so that its figure counts", "",
+		`  linktrial run include m4t7xk2p-1 --trial 17 --attempt 2`,
 		func(ctx context.Context, c *commander, run string) (string, error) {
 			n, err := c.mark(ctx, &linktrialv1.MarkAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, By: c.by})
 			return fmt.Sprintf("attempt %d of trial %d counts with its verdict in the journal", n, trial), err
 		})
+	cmd.Aliases = []string{"unmark"}
 	trialFlag(cmd, &trial)
 	cmd.Flags().Int32Var(&attempt, "attempt", 0, "number of the attempt, from 1 (default: the last)")
 	return cmd

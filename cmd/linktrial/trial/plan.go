@@ -117,7 +117,7 @@ func newPlanExplain(s *setting.Settings) *cobra.Command {
 		Use:   "explain FILE",
 		Short: "Show the run sheets: every trial in order, and how long it will take",
 		Long: `Explain compiles a plan, without an orchestrator, and prints its run sheets: every
-trial in the order in which it will run. TRIAL is the number that 'linktrial run mark',
+trial in the order in which it will run. TRIAL is the number that 'linktrial run exclude',
 the pages and the exports use, too: the first trial of a run has number 0. ABOUT is an
 estimate, and STARTS AFTER the sum of the estimates before.`,
 		Example: `  linktrial plan explain plans/quickstart.yaml`,

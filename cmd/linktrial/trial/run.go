@@ -58,7 +58,7 @@ func isFile(arg string) bool {
 
 func runSubcommands(s *setting.Settings) []*cobra.Command {
 	return []*cobra.Command{newRunStart(s), newRunList(s), newRunPause(s), newRunResume(s), newRunContinue(s), newRunSkip(s), newRunRepeat(s),
-		newRunMark(s), newRunUnmark(s), newRunAbort(s), newRunCommands(s)}
+		newRunExclude(s), newRunInclude(s), newRunAbort(s), newRunCommands(s)}
 }
 
 func newRunStart(s *setting.Settings) *cobra.Command {

@@ -70,7 +70,7 @@ export const trialStates: Record<TrialKind, State> = {
   'timed-out': state('◷', 'timed out', 'bad'),
   aborted: state('■', 'aborted', 'warn'),
   skipped: state('»', 'skipped', 'warn'),
-  invalid: state('⊘', 'does not count', 'warn'),
+  invalid: state('⊘', 'invalid', 'warn'),
   running: state('▶', 'running', 'run'),
   waiting: state('·', 'waiting', 'muted'),
   'not-run': state('–', 'not run', 'muted'),
@@ -82,7 +82,7 @@ const pointStates: Record<PointVerdict, State> = {
   [PointVerdict.FAILED]: trialStates.failed,
   [PointVerdict.TIMED_OUT]: trialStates['timed-out'],
   [PointVerdict.ABORTED]: trialStates.aborted,
-  [PointVerdict.INVALID]: state('⊘', 'invalid', 'warn'),
+  [PointVerdict.INVALID]: trialStates.invalid,
   [PointVerdict.UNVERIFIED]: state('?', 'not verified', 'warn'),
 }
 /** The verdict of an attempt as results have it. */

@@ -148,7 +148,7 @@ describe('cellOf', () => {
     ['timed-out', { reason: 'transfer-timeout' }, 'timed-out', 'timed out: transfer timeout'],
     ['aborted', { reason: 'skipped' }, 'skipped', 'skipped'],
     ['aborted', { reason: 'command' }, 'aborted', 'aborted: command'],
-    ['invalid', { reason: 'clock-jump' }, 'invalid', 'does not count: clock jump'],
+    ['invalid', { reason: 'clock-jump' }, 'invalid', 'invalid: clock jump'],
   ])('%s %o', (verdict, more, kind, spoken) => {
     const { r } = model(run(RunState.RUNNING), ended(0, verdict, more))
     expect(cell(r)).toMatchObject({ kind, spoken })
@@ -164,7 +164,7 @@ describe('cellOf', () => {
     expect(cell(r)).toMatchObject({
       kind: 'invalid',
       text: '1.0 KB/s',
-      spoken: 'does not count: truck in the way, 1.0 KB/s',
+      spoken: 'invalid: truck in the way, 1.0 KB/s',
     })
     m.apply(command('2', 'unmark', { trial: 0, attempt: 1, given: at(2) }))
     expect(cell(r).kind).toBe('succeeded')

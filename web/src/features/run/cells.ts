@@ -128,8 +128,8 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
     return whole(
       'invalid',
       speed || 'invalid',
-      'does not count',
-      `does not count: ${why}${speed ? `, ${speed}` : ''}`,
+      trialStates.invalid.word,
+      `${trialStates.invalid.word}: ${why}${speed ? `, ${speed}` : ''}`,
       why,
       speed ? figure : 'invalid',
     )
