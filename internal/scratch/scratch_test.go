@@ -25,7 +25,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Stdout.WriteString(held.Path + "\n")
-	select {}
+	// Not for ever: where no other goroutine is left, the runtime ends a process that waits
+	// for nothing.
+	time.Sleep(time.Hour)
 }
 
 // The folder of a process that was killed goes with the next one, that of a process
