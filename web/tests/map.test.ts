@@ -55,6 +55,35 @@ test('a moved station becomes a topology that plans can name', async () => {
   expect(troubles).toEqual([])
 })
 
+test('every length stands at its own link', async () => {
+  // Two links of one length would hide a swap: at Flag Pole they are 194 m and 205 m.
+  for (const width of [1366, 390]) {
+    const page = await s.open('/map?topology=flag-pole')
+    await page.setViewportSize({ width, height: 844 })
+    await page.waitForTimeout(250)
+    await page.locator('svg .length').nth(1).waitFor()
+    const links = await page.evaluate(() => {
+      const middle = (e: Element) => {
+        const b = e.getBoundingClientRect()
+        return { x: b.x + b.width / 2, y: b.y + b.height / 2 }
+      }
+      const groups = [...document.querySelectorAll('svg g:has(> .length)')]
+      const lines = groups.map((g) => middle(g.querySelector('line')!))
+      return groups.map((g) => {
+        const at = middle(g.querySelector('.length')!)
+        const far = lines.map((l) => Math.hypot(l.x - at.x, l.y - at.y))
+        const text = g.querySelector('.length')! as SVGTextElement
+        return { link: text.dataset.link, text: text.textContent!.trim(), nearest: far.indexOf(Math.min(...far)) }
+      })
+    })
+    expect(links.map((l) => l.nearest)).toEqual([0, 1])
+    const of = (a: string, b: string) => links.find((l) => l.link?.includes(a) && l.link.includes(b))?.text
+    expect(of('client', 'relay')).toBe('194 m (635 ft)')
+    expect(of('relay', 'server')).toBe('205 m (673 ft)')
+    await page.close()
+  }
+})
+
 test('a radio shows its figures with their sources', async () => {
   const page = await s.open('/profiles?radio=prc-117g-anw2c')
   await page.getByRole('heading', { name: 'AN/PRC-117G, ANW2C' }).waitFor()

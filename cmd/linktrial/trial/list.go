@@ -125,7 +125,7 @@ folder for as long as the command lasts.
                     pausing, paused, collecting journals, completed, aborted or
                     stopped; in virtual time running in virtual time, then storing
   TRIALS            trials that have ended, of all
-  FAILED ATTEMPTS   attempts that gave no figure
+  WITHOUT SUCCESS   attempts that failed, were aborted or are invalid
   PLACE             real radio; emulated, real time; or emulated, virtual time
 
 Below the table is why runs were stopped.`,
@@ -146,7 +146,7 @@ Below the table is why runs were stopped.`,
 				fmt.Println("No runs yet. Start with: linktrial rehearse plans/quickstart.yaml")
 				return nil
 			}
-			if err := terminal.Columns("RUN\tCAMPAIGN\tPLAN\tRADIO\tTOPOLOGY\tSIZE\tSTATE\tTRIALS\tFAILED ATTEMPTS\tSTARTED\tPLACE", func(w io.Writer) {
+			if err := terminal.Columns("RUN\tCAMPAIGN\tPLAN\tRADIO\tTOPOLOGY\tSIZE\tSTATE\tTRIALS\tWITHOUT SUCCESS\tSTARTED\tPLACE", func(w io.Writer) {
 				for _, r := range res.Msg.Runs {
 					started := "–"
 					if r.Started != nil {

@@ -72,6 +72,11 @@ export function percent(share: number | undefined, digits = 0): string {
   return share === undefined || !Number.isFinite(share) ? nothing : `${(share * 100).toFixed(digits)} %`
 }
 
+/** Of attempts that failed, were aborted or are invalid, some of which were repeated: no count of trials. */
+export function unsuccessful(attempts: number): string {
+  return `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'} without success`
+}
+
 export function date(t: Timestamp | Date | undefined): Date | undefined {
   if (!t) return undefined
   return t instanceof Date ? t : timestampDate(t)

@@ -1,29 +1,15 @@
 // Protocol drivers: manifests, their state on each node, and the conformance suite.
 import { useQuery, useQueryClient } from '@tanstack/vue-query'
 import { computed, onScopeDispose, ref } from 'vue'
+import type { Manifest as DriverManifest } from '@/features/plan/drivers'
 import type { ConformanceCheck, ConformanceResult } from '@/gen/linktrial/v1/lab_pb'
 import { catalog, explain, isCancelled } from '@/lib/api'
 import { timeLeft } from './conformance'
 
-export interface Manifest {
-  name: string
-  title: string
-  summary: string
-  version: string
+export interface Manifest extends DriverManifest {
   command: string[]
-  options?: {
-    name: string
-    type: string
-    default?: unknown
-    help: string
-    choices?: string[]
-    from_probe?: boolean
-    min?: number
-    max?: number
-  }[]
   features?: string[]
   capabilities?: string[]
-  kernel?: string
   network: string
 }
 

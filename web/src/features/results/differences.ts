@@ -47,11 +47,15 @@ export const pText = (p: number | undefined) => (p === undefined ? '–' : p < 0
 export const rangeText = (d: CampaignDifference) =>
   d.ciLow === undefined || d.ciHigh === undefined ? '–' : `${signedKBps(d.ciLow)} to ${signedKBps(d.ciHigh)}`
 
+/** What the trials say of a difference. */
+export const decision = (d: CampaignDifference) =>
+  d.difference === undefined ? 'no valid trial' : d.decided ? 'decided' : 'not decided'
+
 /** For who cannot see the drawing. */
 export function spoken(d: CampaignDifference): string {
   if (d.difference === undefined) return 'no difference, because one of the two has no valid trial'
   const range = d.ciLow === undefined ? '' : `, 95 % interval ${rangeText(d)}`
-  return `${signedKBps(d.difference)} KB/s${range}: ${d.decided ? 'decided' : 'not decided'}`
+  return `${signedKBps(d.difference)} KB/s${range}: ${decision(d)}`
 }
 
 /** A figure of the axis in KB/s. */

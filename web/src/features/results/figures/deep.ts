@@ -10,13 +10,33 @@ const panelPixels = 96
 /** Left and right of the panels. */
 export const deepMargins = { left: 58, right: 18 }
 const titlePixels = 26
+const linePixels = 17
 const gapPixels = 26
 const topPixels = 6
 /** Of the slider below the panels. */
 export const sliderPixels = 58
 
-export function deepHeight(panels: number): number {
-  return topPixels + panels * (titlePixels + panelPixels + gapPixels) + sliderPixels
+/** The lines of a panel's heading: its title and what each of its lines is of, on a phone one below the other. */
+export function headingOf(p: DeepPanel, width: number): { title: string; lines: DeepPanel['lines'][] } {
+  const title = `${p.title}${p.unit ? `, ${p.unit}` : ''}`
+  const lines: DeepPanel['lines'][] = [[]]
+  // Widths of text are estimates: characters of the title, which is bold, and of the others.
+  let x = title.length * 7.6
+  for (const l of p.lines) {
+    const wide = 34 + l.name.length * 6.4
+    if (x + wide > width - 20 && x > 0) {
+      lines.push([])
+      x = 0
+    }
+    lines.at(-1)!.push(l)
+    x += wide
+  }
+  return { title, lines }
+}
+const headingPixels = (p: DeepPanel, width: number) => titlePixels + (headingOf(p, width).lines.length - 1) * linePixels
+
+export function deepHeight(panels: DeepPanel[], width: number): number {
+  return panels.reduce((y, p) => y + headingPixels(p, width) + panelPixels + gapPixels, topPixels) + sliderPixels
 }
 
 export interface DeepInput {
@@ -48,7 +68,12 @@ function cursorHint(panels: DeepPanel[], at: number, ink: Ink): string {
 export function deepOption(input: DeepInput, ink: Ink, size: Size): EChartsOption {
   const { panels } = input
   const series: SeriesOption[] = []
-  const tops = panels.map((_, i) => topPixels + i * (titlePixels + panelPixels + gapPixels))
+  const headings = panels.map((p) => headingOf(p, size.width))
+  const tops: number[] = []
+  panels.reduce((y, p) => {
+    tops.push(y)
+    return y + headingPixels(p, size.width) + panelPixels + gapPixels
+  }, topPixels)
   panels.forEach((p, i) => {
     const look = lineLooks(p)
     for (const l of p.lines) {
@@ -82,18 +107,21 @@ export function deepOption(input: DeepInput, ink: Ink, size: Size): EChartsOptio
   }
   const title = panels.map((p, i) => {
     const look = lineLooks(p)
-    const items = p.lines.map((l, j) => {
+    const { title, lines } = headings[i]!
+    const item = (l: DeepPanel['lines'][number]) => {
+      const j = p.lines.indexOf(l)
       rich[`c${i}x${j}`] = { color: ink.tone(look.get(l.name)!.color), fontSize: 13 }
       return `{c${i}x${j}|${look.get(l.name)!.glyph}} {n|${l.name.replace(/[{}|]/g, ' ')}}`
-    })
+    }
     return {
-      text: `{t|${p.title}${p.unit ? `, ${p.unit}` : ''}}   ${items.join('   ')}`,
+      text: lines.map((row, k) => [...(k ? [] : [`{t|${title}}`]), ...row.map(item)].join('   ')).join('\n'),
       left: 4,
       top: tops[i]!,
       padding: 0,
       textStyle: {
         rich: { ...rich, n: { color: ink.text, fontSize: 12, fontFamily: ink.font } },
-        width: size.width - 20,
+        lineHeight: linePixels,
+        width: size.width - 8,
         overflow: 'truncate' as const,
       },
     }
@@ -104,7 +132,7 @@ export function deepOption(input: DeepInput, ink: Ink, size: Size): EChartsOptio
     title,
     grid: panels.map((_, i) => ({
       ...deepMargins,
-      top: tops[i]! + titlePixels,
+      top: tops[i]! + headingPixels(panels[i]!, size.width),
       height: panelPixels,
       outerBoundsMode: 'none',
     })) as EChartsOption['grid'],

@@ -3,7 +3,7 @@ import { panelsOf } from '@/features/results/model'
 import { summaryOf } from '@/features/results/fixture'
 import { looks } from '@/lib/palette'
 import { boxesOption, boxesWords, dotHint } from './boxes'
-import { deepOption, short } from './deep'
+import { deepHeight, deepOption, headingOf, short } from './deep'
 import { fileName, sheetSvg } from './exporter'
 import { paper } from './ink'
 import { mixed } from '@/lib/palette'
@@ -172,4 +172,26 @@ it('counts have no fractions on their axis', () => {
   const panels = [panel(true), panel(false)]
   const option = deepOption({ panels, end: 1, from: 0, to: 1, slider: false }, paper, { width: 600, height: 300 })
   expect((option.yAxis as { minInterval?: number }[]).map((a) => a.minInterval)).toEqual([1, undefined])
+})
+
+it('names every line of a panel, on a phone in lines of their own', () => {
+  const line = (name: string) => ({ name, points: [], step: false })
+  const panel = {
+    key: 'w',
+    title: 'Window',
+    unit: 'KB',
+    whole: false,
+    lines: ['congestion window', 'slow start threshold', 'in flight'].map(line),
+  }
+  expect(headingOf(panel, 900).lines.map((l) => l.length)).toEqual([3])
+  const narrow = headingOf(panel, 320)
+  expect(narrow.lines.flat()).toEqual(panel.lines)
+  expect(narrow.lines.length).toBeGreaterThan(1)
+  expect(deepHeight([panel], 320)).toBeGreaterThan(deepHeight([panel], 900))
+  const option = deepOption({ panels: [panel], end: 1, from: 0, to: 1, slider: false }, paper, {
+    width: 320,
+    height: 300,
+  })
+  const [title] = option.title as { text: string }[]
+  for (const l of panel.lines) expect(title!.text).toContain(`{n|${l.name}}`)
 })
