@@ -213,7 +213,21 @@ func (a *agent) registration(ctx context.Context) *linktrialv1.RegisterRequest {
 	return r
 }
 
-// isStored reports whether a run has ended and been stored before this start.
+// forget gives back what a run takes in memory when the orchestrator has all of it. Its
+// folder says from then on that it is not to begin again.
+func (a *agent) forget(r *run) {
+	r.mu.Lock()
+	stored := !r.note.Stored.IsZero()
+	r.mu.Unlock()
+	if !stored || !a.isStored(r.id) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.runs, r.id)
+}
+
+// isStored reports whether a run has ended and been stored.
 func (a *agent) isStored(id string) bool {
 	if !runForm.MatchString(id) {
 		return false
@@ -266,6 +280,7 @@ func (a *agent) startRun(ctx context.Context, n note) *run {
 			r.log.Error("run cannot go on on this node", "error", err)
 			r.err = err
 		}
+		a.forget(r)
 	})
 	return r
 }

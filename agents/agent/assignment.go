@@ -140,7 +140,7 @@ func (a *agent) refusal(s *linktrialv1.SignedAssignment, err error) fault {
 	f := fault{text: err.Error()}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if run := s.GetRefusedRunId(); !errors.Is(err, errExpired) && runForm.MatchString(run) && a.runs[run] == nil {
+	if run := s.GetRefusedRunId(); !errors.Is(err, errExpired) && runForm.MatchString(run) && a.runs[run] == nil && !a.isStored(run) {
 		f.run = run
 	}
 	return f

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -256,6 +257,33 @@ func TestRefusalOfARunUnderWay(t *testing.T) {
 	a.applyAssignments(t.Context(), session.Answer{Assignments: many, Challenge: testChallenge})
 	if len(a.refused) > maxRefused {
 		t.Errorf("%d faults are kept", len(a.refused))
+	}
+}
+
+// A run that has ended takes no memory once the orchestrator has all of it, and does not
+// begin again; one that is not stored yet stays.
+func TestStoredRunsAreForgotten(t *testing.T) {
+	a := victim(t)
+	for id, stored := range map[string]time.Time{"run1": time.Now(), "run2": {}} {
+		r := &run{a: a, id: id, dir: filepath.Join(a.cfg.runsDir(), id), note: note{Run: id, Desired: desiredFinish, Taken: time.Now(), Stored: stored}}
+		if err := os.MkdirAll(r.dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.note.write(r.dir); err != nil {
+			t.Fatal(err)
+		}
+		a.runs[id] = r
+		a.forget(r)
+	}
+	if len(a.runs) != 1 || a.runs["run2"] == nil {
+		t.Errorf("runs in memory: %v", slices.Collect(maps.Keys(a.runs)))
+	}
+	if !a.isStored("run1") {
+		t.Error("the run that was stored may begin again")
+	}
+	a.applyAssignments(t.Context(), session.Answer{Assignments: []*linktrialv1.SignedAssignment{{RefusedRunId: "run1"}}, Challenge: testChallenge})
+	if len(a.refused) != 1 || a.refused[0].run != "" {
+		t.Errorf("a refusal names a run that has been stored: %v", a.refused)
 	}
 }
 

@@ -51,18 +51,34 @@ seed: 1
 limits: {pause: 1s}
 `
 
-// soakRuns is more than the longest soak needs: each has 20 trials of more than a second.
-const soakRuns = 300
+// A run of the soak has 20 trials of more than a second, and a plan at most 1000 runs.
+const (
+	soakRunLeast = 20 * time.Second
+	soakRunsMost = 1000
+)
+
+// soakRuns is how many runs a soak needs at most.
+func soakRuns(d time.Duration) (int, error) {
+	runs := int(d/soakRunLeast) + 1
+	if runs > soakRunsMost {
+		return 0, fmt.Errorf("--soak: %s, expected at most %s, which is what one plan holds", d, (soakRunsMost-1)*soakRunLeast)
+	}
+	return runs, nil
+}
 
 // benchSoak rehearses short trials in real time and looks at the processes again
 // and again: what they use must not grow with the number of trials.
 func benchSoak(ctx context.Context, s *setting.Settings) error {
+	runs, err := soakRuns(soakDuration)
+	if err != nil {
+		return err
+	}
 	dir, remove, err := folder("soak")
 	if err != nil {
 		return err
 	}
 	defer remove()
-	b := &soak{dir: dir}
+	b := &soak{dir: dir, runs: runs}
 	if err := b.start(s); err != nil {
 		return err
 	}
@@ -93,6 +109,7 @@ func benchSoak(ctx context.Context, s *setting.Settings) error {
 
 // soak is one soak and what it has seen.
 type soak struct {
+	runs  int // of the plan
 	dir   string
 	began time.Time
 	cmd   *exec.Cmd
@@ -118,7 +135,7 @@ type soakProcess struct {
 var soakParts = []string{"orchestrator", "database", "emulator", "client", "relay", "server"}
 
 func (b *soak) start(s *setting.Settings) error {
-	values := make([]string, soakRuns)
+	values := make([]string, b.runs)
 	for i := range values {
 		values[i] = strconv.Itoa(i+1) + "us"
 	}
