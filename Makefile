@@ -52,7 +52,7 @@ help:
 	@echo "make test-images   the container images and both compose files (some ten minutes; not part of make test)"
 	@echo "make test-kernels  the drivers on Debian's kernels 6.1 and 6.12 in emulated machines (about 9 minutes; not part of make test)"
 	@echo
-	@echo ".ci/run            make check, make test and make fuzz-turn: what every change must pass"
+	@echo ".ci/run            make check and make test: what every change must pass"
 
 deps:
 	@scripts/install-deps run build
@@ -123,8 +123,8 @@ fuzz:
 	LINKTRIAL_HOSTILE=10000 go test ./orchestrator/plan -count=1 -run '^TestHostileDocuments$$' -v
 	$(FUZZ) $(if $(FUZZTIME),-time $(FUZZTIME),-total $(FUZZTOTAL))
 
-# The targets that decode what comes from other machines, for as long as the gate has: a
-# minute of all would double its time. The number of commits decides which come first.
+# Some of the targets that decode what comes from other machines; the number of commits
+# decides which come first.
 FUZZTURN ?= 8m
 fuzz-turn:
 	$(FUZZ) -remote -time 60s -total $(FUZZTURN) -turn $$(git rev-list --count HEAD)
