@@ -92,7 +92,9 @@ type Config struct {
 	Address string                // of this node on the radio network; empty: from the sheet's network
 	Peers   map[radio.Role]string // addresses of the nodes; a role not in it is looked up in the sheet's network
 	Device  string                // the radio's interface
-	Place   string                // of the run, as in its provenance; with [journal.PlaceVirtual] drivers' times are held more closely
+	// Forwards reports whether the node's kernel forwards packets of others over its radio.
+	Forwards bool
+	Place    string // of the run, as in its provenance; with [journal.PlaceVirtual] drivers' times are held more closely
 
 	// Alive is when an earlier start of the run is last known to have been executed;
 	// zero: not known.

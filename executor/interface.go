@@ -63,6 +63,6 @@ func (n *node) recordInterfaceState(fault string) {
 		t = journal.TypeInterfaceFailed
 		n.log.Warn("the radio's interface is not in order", "interface", n.device, "fault", fault)
 	}
-	n.record.append(t, journal.RadioInterface{Device: n.device, Fault: clip(fault)})
+	n.record.append(t, journal.RadioInterface{Device: n.device, Forwards: n.forwards, Fault: clip(fault)})
 	n.record.syncNow()
 }

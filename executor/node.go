@@ -30,8 +30,10 @@ type node struct {
 	address string
 	peers   map[radio.Role]string
 	device  string
-	sent    func() (int64, error) // by the radio's interface so far; nil: not known
-	logs    string                // folder for logs of drivers; empty: none
+	// forwards reports whether the node's kernel forwards packets of others.
+	forwards bool
+	sent     func() (int64, error) // by the radio's interface so far; nil: not known
+	logs     string                // folder for logs of drivers; empty: none
 
 	virtual   bool               // the run is in virtual time
 	place     string             // of the run
@@ -76,7 +78,7 @@ func begin(ctx context.Context, cfg Config) (*node, *replay.State, error) {
 		t = journal.TypeRunResumed
 	}
 	n := newNode(cfg, sheet)
-	n.record.append(t, journal.RunStarted{SheetHash: cfg.SheetHash, Version: cfg.Version, Trials: len(sheet.Trials), Alive: cfg.Alive})
+	n.record.append(t, journal.RunStarted{SheetHash: cfg.SheetHash, Version: cfg.Version, Trials: len(sheet.Trials), Alive: cfg.Alive, Forwards: cfg.Forwards})
 	if err := n.observer.Begun(ctx, state.Provenance); err != nil && !endedForGood(ctx) {
 		return fail(err)
 	}
@@ -91,7 +93,7 @@ func newNode(cfg Config, sheet *runsheet.Sheet) *node {
 	log = log.With("run", cfg.RunID)
 	n := &node{
 		runID: cfg.RunID, role: cfg.Role, sheet: sheet, sheetHash: cfg.SheetHash,
-		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, sent: cfg.Sent, logs: cfg.LogFolder, place: cfg.Place, virtual: cfg.Place == journal.PlaceVirtual, tolerance: figures.At(cfg.Place),
+		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, forwards: cfg.Forwards, sent: cfg.Sent, logs: cfg.LogFolder, place: cfg.Place, virtual: cfg.Place == journal.PlaceVirtual, tolerance: figures.At(cfg.Place),
 		stalls: cfg.Stalls, iface: cfg.Interface, control: cfg.Control, listeners: newListenerTable(), record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
 	}
 	if n.clock == nil {

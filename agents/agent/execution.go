@@ -58,6 +58,9 @@ func (x *execution) execute(ctx context.Context) error {
 		Address: a.cfg.RadioAddress, Peers: r.peers(), Device: a.cfg.Device, Place: a.cfg.Place,
 		Journal: runJournal{x.journal, r}, Runner: guard, Logger: a.cfg.Logger, Observer: x,
 	}
+	if place := a.cfg.Place; place != journal.PlaceEmulated && place != journal.PlaceVirtual {
+		cfg.Forwards = a.cfg.Role == radio.RoleRelay && provenance.Forwards()
+	}
 	if x.run.a.cfg.faultsPossible() {
 		alive, dead := r.keepAlive(ctx, x.journal)
 		defer dead()

@@ -53,6 +53,8 @@ type RunStarted struct {
 	// Alive is when the agent's earlier start is last known to have run, within a few
 	// seconds; zero: it is not known, or there was none.
 	Alive time.Time `json:"alive,omitzero"`
+	// Forwards is as in [RadioInterface].
+	Forwards bool `json:"forwards,omitempty"`
 	// Boot is this start of the node's kernel, and SinceBoot the time since then at the
 	// record's; empty: steps of the node's clock are not looked for.
 	Boot      string        `json:"boot,omitempty"`
@@ -168,7 +170,10 @@ type AgentStopped struct {
 // RadioInterface is the state of the radio's interface on a node from here on.
 type RadioInterface struct {
 	Device string `json:"device,omitempty"`
-	Fault  string `json:"fault,omitempty"` // what keeps it from carrying packets as it should
+	// Forwards reports whether the node's kernel forwards others' packets over it. The
+	// relays of an emulated network forward within the emulator.
+	Forwards bool   `json:"forwards,omitempty"`
+	Fault    string `json:"fault,omitempty"` // what keeps it from carrying packets as it should
 }
 
 // AttemptStarted opens one execution of a trial.

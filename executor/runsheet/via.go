@@ -125,14 +125,16 @@ func (s *Sheet) Needs(trial *Trial, role radio.Role) []Listener {
 	})
 }
 
-// Passes reports whether packets of a trial are sent, received or forwarded by the
-// radio of a role. Where the network is not known, a relay is on the way of all that goes
-// between client and server.
+// Ends reports whether a connection of a trial ends on the node of a role: one of its
+// flows does, or passes a relay process there.
+func (s *Sheet) Ends(trial *Trial, role radio.Role) bool {
+	return len(s.Needs(trial, role)) > 0 || slices.ContainsFunc(trial.Carried(), func(f Flow) bool { return f.From == role || f.To == role })
+}
+
+// Passes reports whether packets of a trial pass a role on their way. Where the network
+// is not known, a relay is on the way of all that goes between client and server.
 func (s *Sheet) Passes(trial *Trial, role radio.Role) bool {
 	return slices.ContainsFunc(trial.Carried(), func(f Flow) bool {
-		if f.From == role || f.To == role {
-			return true
-		}
 		var route []radio.Role
 		if s.Network != nil {
 			route = s.Network.Route(f.From, f.To)

@@ -34,7 +34,8 @@ type outage struct {
 	role     radio.Role
 	name     journal.ListenerName // of the listener, unless it is the agent's
 	agent    bool                 // the agent did not run
-	way      bool                 // packets did not pass the node as they should, or nobody knows whether they did
+	iface    bool                 // the radio's interface
+	forwards bool                 // also what only passes the node: its kernel forwards packets, or should have
 	stopped  bool                 // what was not in order went on: figures are false, too
 	from, to time.Time            // to: zero while it lasts
 	why      string
@@ -137,8 +138,11 @@ func (e *Engine) judgeStops(ctx context.Context, run string, sheet *runsheet.She
 
 // concerns reports whether a trial needs what was not in order.
 func (x *outage) concerns(sheet *runsheet.Sheet, t *runsheet.Trial) bool {
-	if x.way {
-		return sheet.Passes(t, x.role)
+	if x.forwards && sheet.Passes(t, x.role) {
+		return true
+	}
+	if x.iface {
+		return sheet.Ends(t, x.role)
 	}
 	needed := sheet.Needs(t, x.role)
 	if x.agent {
@@ -224,8 +228,9 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 			for _, l := range sheet.Listeners(radio.Role(r.Role)) {
 				begin(nameOf(&l), from, why)
 			}
-			// Its node may have had no power meanwhile, and have forwarded nothing.
-			out = append(out, outage{role: radio.Role(r.Role), way: true, from: from.Add(-c.Bound - outageMargin), to: at.Add(c.Bound + outageMargin), why: why})
+			if b.Forwards { // its node may have had no power meanwhile
+				out = append(out, outage{role: radio.Role(r.Role), agent: true, forwards: true, from: from.Add(-c.Bound - outageMargin), to: at.Add(c.Bound + outageMargin), why: why})
+			}
 			// What is still wrong with the interface the new agent records again.
 			restored(r.Node, at.Add(c.Bound))
 			continue
@@ -241,7 +246,7 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 			_ = json.Unmarshal(r.Body, &b) // checked when it was stored
 			restored(r.Node, at.Add(c.Bound))
 			if r.Type == string(journal.TypeInterfaceFailed) {
-				broken[r.Node] = outage{role: radio.Role(r.Role), way: true, stopped: true, from: at.Add(-c.Bound),
+				broken[r.Node] = outage{role: radio.Role(r.Role), iface: true, forwards: b.Forwards, stopped: true, from: at.Add(-c.Bound),
 					why: fmt.Sprintf("the radio's interface %s of the %s was not in order at %s: %s", b.Device, r.Role, clockTime(at), b.Fault)}
 			}
 			continue
