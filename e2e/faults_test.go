@@ -123,6 +123,28 @@ faults:
 	nothingLeft(t)
 }
 
+// Orchestrator and database are gone for a time while a plan runs: the nodes go on, and
+// all that they measured is there at the end.
+func TestOrchestratorAndDatabaseGone(t *testing.T) {
+	p := newProgram(t)
+	schedule := p.plan("schedule.yaml", `
+faults:
+  - {at: 1s, kind: gone, target: orchestrator, for: 8s}
+  - {at: 10s, kind: gone, target: database, for: 8s}
+`)
+	r := p.start("rehearse", p.plan("faults.yaml", fmt.Sprintf(campaignPlan, 4)), "--faults", schedule)
+	if code := r.wait(4 * time.Minute); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	checkRun(t, p.exported())
+	for _, f := range p.faults() {
+		if f.Error != "" || f.Touches || f.To.Sub(f.From) < 8*time.Second {
+			t.Errorf("fault %d (%s %s): from %s to %s, touches %t, %s", f.Number, f.Kind, f.Target, f.From, f.To, f.Touches, f.Error)
+		}
+	}
+	nothingLeft(t)
+}
+
 // Second orchestrators are started while a plan runs: each is refused in a sentence that
 // names the first one, which goes on.
 func TestSecondOrchestrator(t *testing.T) {

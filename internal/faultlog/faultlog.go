@@ -44,6 +44,7 @@ const (
 	Kill                  Kind = "kill"                   // SIGKILL to a process
 	Stop                  Kind = "stop"                   // SIGSTOP to a process, SIGCONT at the end
 	Restart               Kind = "restart"                // a process is ended in order, and started again
+	Gone                  Kind = "gone"                   // a process is killed, and not started again for a time
 	PowerCut              Kind = "power-cut"              // every process of a node is killed at once
 	ControlCut            Kind = "control-cut"            // no packet passes a node's control link
 	ControlSlow           Kind = "control-slow"           // a node's control link delays packets
@@ -64,7 +65,7 @@ const (
 
 // Kinds returns every kind.
 func Kinds() []Kind {
-	return []Kind{Kill, Stop, Restart, PowerCut, ControlCut, ControlSlow, ControlLossy, ControlOneWay, RadioDown, MTU, Address,
+	return []Kind{Kill, Stop, Restart, Gone, PowerCut, ControlCut, ControlSlow, ControlLossy, ControlOneWay, RadioDown, MTU, Address,
 		DiskFull, DiskSlow, DiskError, DatabaseReadOnly, DatabaseFull, ClockStep, DuplicateAgent, DuplicateOrchestrator}
 }
 

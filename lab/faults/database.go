@@ -12,11 +12,20 @@ import (
 
 	"linktrial/internal/faultdisk"
 	"linktrial/internal/inputfile"
+	"linktrial/internal/process"
 )
 
 // readOnlySetting makes every transaction one that changes nothing. PostgreSQL reads
 // it from the file that ALTER SYSTEM writes, at each start and at SIGHUP.
 const readOnlySetting = "default_transaction_read_only = on # injected by a fault campaign\n"
+
+// goneSetting is none that PostgreSQL knows, so it does not start with it. One that runs
+// keeps what it has read before.
+const goneSetting = "injected_by_a_fault_campaign = on\n"
+
+// CampaignVariable is in the environment of an orchestrator that a fault campaign has
+// started: such a one leaves the settings in the database that the campaign puts there.
+const CampaignVariable = "LINKTRIAL_FAULT_CAMPAIGN"
 
 // settingsFile is that file, within the folder of a database; maxSettings bounds it.
 const (
@@ -26,10 +35,10 @@ const (
 
 // readOnly has the database take no changes.
 func (l *Lab) readOnly(ctx context.Context, i Injection) (Injected, error) {
-	out, err := l.reload(ctx, i, true)
+	out, err := l.reload(ctx, i)
 	out.End = func() error {
 		// The database may be down just now: then the next one reads the file.
-		if err := writeReadOnly(l.Database, false); err != nil {
+		if _, err := writeSetting(l.Database, ""); err != nil {
 			return err
 		}
 		if id, _, err := l.find(i); err == nil {
@@ -41,15 +50,34 @@ func (l *Lab) readOnly(ctx context.Context, i Injection) (Injected, error) {
 	return out, err
 }
 
-func (l *Lab) reload(ctx context.Context, i Injection, on bool) (Injected, error) {
+func (l *Lab) reload(ctx context.Context, i Injection) (Injected, error) {
 	id, what, err := l.await(ctx, i)
 	if err != nil {
 		return Injected{}, err
 	}
-	if err := writeReadOnly(l.Database, on); err != nil {
+	if _, err := writeSetting(l.Database, readOnlySetting); err != nil {
 		return Injected{}, err
 	}
 	return Injected{Detail: what}, id.Signal(syscall.SIGHUP)
+}
+
+// databaseGone kills the database, which does not start again until the end.
+func (l *Lab) databaseGone(ctx context.Context, i Injection) (Injected, error) {
+	id, what, err := l.await(ctx, i)
+	if err != nil {
+		return Injected{}, err
+	}
+	end := func() error {
+		_, err := writeSetting(l.Database, "")
+		return err
+	}
+	if _, err := writeSetting(l.Database, goneSetting); err != nil {
+		return Injected{}, err
+	}
+	if err := id.Signal(syscall.SIGKILL); err != nil && !process.Ended(err) {
+		return Injected{}, errors.Join(err, end())
+	}
+	return Injected{Touches: l.touches(i), Detail: what, Working: l.working(i, id), End: end}, nil
 }
 
 // databaseFull takes the room on the disk of the database.
@@ -70,31 +98,36 @@ func (l *Lab) databaseFull(i Injection) (Injected, error) {
 	}}, nil
 }
 
-// RestoreDatabase takes a setting out of a database that a killed fault campaign may
-// have left in it. A database that does not exist is no error.
-func RestoreDatabase(dir string) error {
-	if err := writeReadOnly(dir, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// RestoreDatabase takes the settings out of a database that a killed fault campaign may
+// have left in it, and reports whether there was one. A database that does not exist is
+// no error.
+func RestoreDatabase(dir string) (restored bool, err error) {
+	restored, err = writeSetting(dir, "")
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
-	return nil
+	return restored, err
 }
 
-func writeReadOnly(dir string, on bool) error {
+// writeSetting puts a setting of this package in the place of others; empty: takes them
+// out. It reports whether the file is another one now.
+func writeSetting(dir, setting string) (changed bool, err error) {
 	path := filepath.Join(dir, settingsFile)
 	before, err := inputfile.Read(path, maxSettings)
 	if err != nil {
-		return fmt.Errorf("settings of the database: %w", err)
+		return false, fmt.Errorf("settings of the database: %w", err)
 	}
-	after := bytes.ReplaceAll(before, []byte(readOnlySetting), nil)
-	if on {
-		after = append(after, readOnlySetting...)
+	after := before
+	for _, s := range []string{readOnlySetting, goneSetting} {
+		after = bytes.ReplaceAll(after, []byte(s), nil)
 	}
+	after = append(bytes.Clone(after), setting...)
 	if bytes.Equal(before, after) {
-		return nil
+		return false, nil
 	}
 	// Written in place: the file stays its owner's.
 	if err := os.WriteFile(path, after, 0o600); err != nil {
-		return fmt.Errorf("settings of the database: %w", err)
+		return false, fmt.Errorf("settings of the database: %w", err)
 	}
-	return nil
+	return true, nil
 }

@@ -148,6 +148,7 @@ var shapes = []shape{
 	{kind: faultlog.Kill, targets: processes},
 	{kind: faultlog.Stop, targets: processes, lasts: true},
 	{kind: faultlog.Restart, targets: []faultlog.Target{faultlog.Agent, faultlog.Orchestrator}},
+	{kind: faultlog.Gone, targets: []faultlog.Target{faultlog.Orchestrator, faultlog.Database}, lasts: true},
 	{kind: faultlog.PowerCut, targets: []faultlog.Target{faultlog.Node}, lasts: true},
 	{kind: faultlog.ControlCut, targets: []faultlog.Target{faultlog.ControlLink}, lasts: true},
 	{kind: faultlog.ControlSlow, targets: []faultlog.Target{faultlog.ControlLink}, lasts: true, figure: "delay"},

@@ -33,6 +33,9 @@ type Lab struct {
 	// Agent and Orchestrator return the PID that runs now; it may have ended just now.
 	Agent        func(node radio.Role) int
 	Orchestrator func() int
+	// HoldOrchestrator has an orchestrator that ended not be started again until it is
+	// called with false.
+	HoldOrchestrator func(hold bool)
 	// Second starts another agent of a node's name, with a state folder of its own.
 	Second func(node radio.Role) (*exec.Cmd, error)
 	// SecondOrchestrator runs another orchestrator until it ends or ctx does, when it is
@@ -69,18 +72,23 @@ func (l *Lab) Inject(ctx context.Context, i Injection) (Injected, error) {
 	case faultlog.ControlOneWay:
 		return l.impaired(i, netns.Impairment{Silent: true}, "no packet from the node passes")
 	case faultlog.RadioDown:
-		return touching(during("the interface is down", func() (func() error, error) {
+		return l.touching(i)(during("the interface is down", func() (func() error, error) {
 			return func() error { return netns.SetRadio(&l.Net.State, i.Node, true) }, netns.SetRadio(&l.Net.State, i.Node, false)
 		}))
 	case faultlog.MTU:
-		return touching(during(fmt.Sprintf("%d bytes", i.MTUBytes), func() (func() error, error) {
+		return l.touching(i)(during(fmt.Sprintf("%d bytes", i.MTUBytes), func() (func() error, error) {
 			before, err := netns.SetRadioMTU(&l.Net.State, i.Node, i.MTUBytes)
 			return func() error { _, err := netns.SetRadioMTU(&l.Net.State, i.Node, before); return err }, err
 		}))
 	case faultlog.Address:
-		return touching(during("another address of the network", func() (func() error, error) {
+		return l.touching(i)(during("another address of the network", func() (func() error, error) {
 			return func() error { return netns.SetRadioAddress(&l.Net.State, i.Node, true) }, netns.SetRadioAddress(&l.Net.State, i.Node, false)
 		}))
+	case faultlog.Gone:
+		if i.Target == faultlog.Database {
+			return l.databaseGone(ctx, i)
+		}
+		return l.orchestratorGone(ctx, i)
 	case faultlog.DatabaseReadOnly:
 		return l.readOnly(ctx, i)
 	case faultlog.DatabaseFull:
@@ -130,10 +138,12 @@ func during(detail string, begin func() (end func() error, err error)) (Injected
 	return Injected{Detail: detail, End: end}, err
 }
 
-// touching is a fault that can change the outcome of an attempt.
-func touching(in Injected, err error) (Injected, error) {
-	in.Touches = true
-	return in, err
+// touching says of a fault whether it can change the outcome of an attempt.
+func (l *Lab) touching(i Injection) func(Injected, error) (Injected, error) {
+	return func(in Injected, err error) (Injected, error) {
+		in.Touches = l.touches(i)
+		return in, err
+	}
 }
 
 func (l *Lab) powerCut(i Injection) (Injected, error) {
@@ -143,8 +153,24 @@ func (l *Lab) powerCut(i Injection) (Injected, error) {
 	}
 	working := l.agentWorking(i.Node, before)
 	restore, err := l.Net.PowerCut(i.Node)
-	// Without its relay nothing passes between client and server.
-	return Injected{Touches: true, Detail: "interfaces down, all processes killed", End: restore, Working: working}, err
+	return Injected{Touches: l.touches(i), Detail: "interfaces down, all processes killed", End: restore, Working: working}, err
+}
+
+// orchestratorGone kills the orchestrator, and has it not be started again.
+func (l *Lab) orchestratorGone(ctx context.Context, i Injection) (Injected, error) {
+	id, what, err := l.await(ctx, i)
+	if err != nil {
+		return Injected{}, err
+	}
+	l.HoldOrchestrator(true)
+	end := func() error {
+		l.HoldOrchestrator(false)
+		return nil
+	}
+	if err := id.Signal(syscall.SIGKILL); err != nil && !process.Ended(err) {
+		return Injected{}, errors.Join(err, end())
+	}
+	return Injected{Touches: l.touches(i), Detail: what, Working: l.working(i, id), End: end}, nil
 }
 
 // signalled injects a fault that is a signal to a process.
@@ -186,12 +212,13 @@ func (l *Lab) signal(i Injection, id process.Identity, what string) (Injected, e
 }
 
 // touches reports whether a fault can change the outcome of an attempt. Agents need
-// neither orchestrator nor database for one.
+// neither orchestrator nor database for one. Packets between client and server do not
+// pass the node of a relay on which no driver runs: the emulator forwards them.
 func (l *Lab) touches(i Injection) bool {
 	switch i.Target {
 	case faultlog.Orchestrator, faultlog.Database, faultlog.ControlLink:
 		return false
-	case faultlog.Agent, faultlog.Disk:
+	case faultlog.Agent, faultlog.Disk, faultlog.Node, faultlog.Radio:
 		return !l.Idle(i.Node)
 	}
 	return true

@@ -123,6 +123,10 @@ func TestLab(t *testing.T) {
 	in, err = l.Inject(t.Context(), on(faultlog.Stop, faultlog.Agent, radio.RoleRelay))
 	require.NoError(t, err)
 	require.False(t, in.Touches, "a relay that only forwards has no part in an attempt")
+	for _, target := range []faultlog.Target{faultlog.Agent, faultlog.Disk, faultlog.Node, faultlog.Radio} {
+		require.False(t, l.touches(on(faultlog.Kill, target, radio.RoleRelay)), target)
+		require.True(t, l.touches(on(faultlog.Kill, target, radio.RoleServer)), target)
+	}
 	stopped, err := process.Identify(agent.PID())
 	require.NoError(t, err)
 	until(t, "the agent is stopped", func() bool { return state(t, stopped) == 'T' })
@@ -145,4 +149,21 @@ func TestLabWithoutProcess(t *testing.T) {
 	defer cancel()
 	_, err = l.Inject(ctx, Injection{Kind: faultlog.Kill, Target: faultlog.Database})
 	require.ErrorIs(t, err, context.DeadlineExceeded, "this process has no PostgreSQL")
+}
+
+// An orchestrator that is gone is killed and held until the end.
+func TestOrchestratorGone(t *testing.T) {
+	sup := drivenAgent(t)
+	var held []bool
+	l := &Lab{Orchestrator: sup.PID, HoldOrchestrator: func(on bool) { held = append(held, on) }, Answers: func(context.Context) bool { return true }}
+	before, err := process.Identify(sup.PID())
+	require.NoError(t, err)
+	in, err := l.Inject(t.Context(), Injection{Kind: faultlog.Gone, Target: faultlog.Orchestrator, For: time.Hour})
+	require.NoError(t, err)
+	require.False(t, in.Touches)
+	until(t, "it has ended", func() bool { return !before.Alive() })
+	require.Equal(t, []bool{true}, held)
+	require.NoError(t, in.End())
+	require.Equal(t, []bool{true, false}, held)
+	require.True(t, in.Working(t.Context()))
 }

@@ -110,10 +110,11 @@ type place struct {
 // placesOf returns what a fault hits, always in the order in which it is held.
 func placesOf(i Injection) []place {
 	switch i.Kind {
-	case faultlog.DuplicateOrchestrator, faultlog.DatabaseFull:
+	case faultlog.DuplicateOrchestrator, faultlog.DatabaseFull, faultlog.Gone:
 		// A second orchestrator is refused because the first one has a claim on the
 		// database, which it loses with each end of PostgreSQL. And an orchestrator that
-		// is started again while its database has no room may end until there is some.
+		// is started again while its database has no room, or is gone, may end until that
+		// is over; its database goes with it.
 		return []place{{faultlog.Orchestrator, ""}, {faultlog.Database, ""}}
 	}
 	return []place{{i.Target, i.Node}}

@@ -26,6 +26,9 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
+// Folder is the folder of the database in the data folder.
+const Folder = "postgres"
+
 // Server is a running private PostgreSQL.
 type Server struct {
 	cfg    Config
@@ -78,7 +81,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	s := &Server{cfg: cfg, data: filepath.Join(dir, "postgres"), log: log, wake: make(chan struct{}), done: make(chan struct{})}
+	s := &Server{cfg: cfg, data: filepath.Join(dir, Folder), log: log, wake: make(chan struct{}), done: make(chan struct{})}
 	want, err := dataVersion(s.data)
 	if err != nil {
 		return nil, err

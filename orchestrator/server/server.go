@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -40,8 +41,11 @@ type Config struct {
 	Listen      string // empty: [DefaultListen]; port 0 takes a free one
 	DatabaseURL string // empty: a private PostgreSQL in DataDir
 	DataDir     string // for the private PostgreSQL
-	Catalog     *catalog.Catalog
-	Plans       fs.FS // shipped plans, *.yaml; nil: none
+	// BeforeDatabase is called with the folder of the private PostgreSQL before that is
+	// started, when no other orchestrator uses it; nil: nothing is to be done.
+	BeforeDatabase func(dir string) error
+	Catalog        *catalog.Catalog
+	Plans          fs.FS // shipped plans, *.yaml; nil: none
 	// Lab returns the lab of this machine for an orchestrator that listens at addr;
 	// its error says why there is none. nil: there is none.
 	Lab     func(addr string) (rpc.Lab, error)
@@ -174,6 +178,11 @@ func (s *Server) openStore(ctx context.Context, cfg Config) error {
 		var err error
 		if s.unlock, err = postgres.Lock(cfg.DataDir, postgres.UserOrchestrator); err != nil {
 			return err
+		}
+		if cfg.BeforeDatabase != nil {
+			if err := cfg.BeforeDatabase(filepath.Join(cfg.DataDir, postgres.Folder)); err != nil {
+				return err
+			}
 		}
 		if s.postgres, err = postgres.Start(ctx, postgres.Config{DataDir: cfg.DataDir, Logger: cfg.Logger}); err != nil {
 			return err

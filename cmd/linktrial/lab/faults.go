@@ -243,7 +243,8 @@ func (r *rehearsal) injector() *faults.Lab {
 			}
 			return 0
 		},
-		Orchestrator: r.serve.PID,
+		Orchestrator:     r.serve.PID,
+		HoldOrchestrator: r.hold.set,
 		Answers: func(ctx context.Context) bool {
 			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()

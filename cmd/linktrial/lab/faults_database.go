@@ -15,10 +15,12 @@ import (
 	"linktrial/internal/faultdisk"
 	"linktrial/internal/faultlog"
 	"linktrial/internal/process"
+	"linktrial/lab/faults"
+	"linktrial/orchestrator/postgres"
 )
 
 // privateDatabase is the folder of the orchestrator's PostgreSQL in its data folder.
-const privateDatabase = "postgres"
+const privateDatabase = postgres.Folder
 
 // databaseDisk starts orchestrators for whom a file system that can be full lies over
 // the folder of their database. It is in their mount namespace alone, and so goes with
@@ -71,24 +73,72 @@ func (d *databaseDisk) current() *faultdisk.Disk {
 	return d.disk
 }
 
-// startOrchestrator starts the rehearsal's own orchestrator; where a fault is to fill
-// the disk of its database, on one that can be full.
+// hold keeps an orchestrator that ended from being started again. The zero value is
+// ready, and keeps none.
+type hold struct {
+	mu       sync.Mutex
+	released chan struct{} // closed by set(false); nil: nothing is held
+}
+
+func (h *hold) set(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case on && h.released == nil:
+		h.released = make(chan struct{})
+	case !on && h.released != nil:
+		close(h.released)
+		h.released = nil
+	}
+}
+
+// wait blocks while something is held, and until ctx ends.
+func (h *hold) wait(ctx context.Context) error {
+	h.mu.Lock()
+	released := h.released
+	h.mu.Unlock()
+	if released == nil {
+		return ctx.Err()
+	}
+	select {
+	case <-released:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// startOrchestrator starts the rehearsal's own orchestrator; with faults, one that can
+// be kept from being started again and leaves in the database what faults put there, and
+// where a fault is to fill the disk of its database, on one that can be full.
 func (r *rehearsal) startOrchestrator(ctx context.Context, log *os.File) (*Orchestrator, error) {
-	if r.schedule == nil || !r.schedule.Injects(faultlog.DatabaseFull) {
+	path := filepath.Join(r.s.Data, privateDatabase)
+	if r.schedule == nil {
 		return StartOrchestrator(ctx, r.s, r.s.Data, log, r.log)
 	}
-	path := filepath.Join(r.s.Data, privateDatabase)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		// A new database is made beside its folder and renamed to it, so nothing may lie
-		// over the folder yet.
-		o, err := StartOrchestrator(ctx, r.s, r.s.Data, log, r.log)
-		if err != nil {
+	start := process.Start
+	if r.schedule.Injects(faultlog.DatabaseFull) {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			// A new database is made beside its folder and renamed to it, so nothing may lie
+			// over the folder yet.
+			o, err := StartOrchestrator(ctx, r.s, r.s.Data, log, r.log)
+			if err != nil {
+				return nil, err
+			}
+			o.Stop(ctx)
+		} else if err != nil {
 			return nil, err
 		}
-		o.Stop(ctx)
-	} else if err != nil {
+		r.databaseDisk = &databaseDisk{path: path}
+		start = r.databaseDisk.start
+	}
+	if _, err := faults.RestoreDatabase(path); err != nil { // an earlier campaign's
 		return nil, err
 	}
-	r.databaseDisk = &databaseDisk{path: path}
-	return startOrchestrator(ctx, r.s, r.s.Data, log, r.log, r.databaseDisk.start)
+	return startOrchestrator(ctx, r.s, r.s.Data, log, r.log, func(ctx context.Context, cmd *exec.Cmd) error {
+		if err := r.hold.wait(ctx); err != nil {
+			return err
+		}
+		cmd.Env = append(cmd.Environ(), faults.CampaignVariable+"=1")
+		return start(cmd)
+	})
 }

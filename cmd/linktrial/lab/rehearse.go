@@ -125,6 +125,7 @@ type rehearsal struct {
 	clocks map[radio.Role]*wallclock.Offset // of the nodes; empty: no fault steps one
 
 	databaseDisk *databaseDisk // nil: no fault fills it
+	hold         hold          // of the orchestrator
 }
 
 // longRun is the estimated duration from which a rehearsal in real time asks for
@@ -291,9 +292,6 @@ func (r *rehearsal) orchestrator(ctx context.Context, log *os.File) error {
 		return client.Error(r.base, err)
 	}
 	if !running {
-		if err := faults.RestoreDatabase(filepath.Join(r.s.Data, privateDatabase)); err != nil {
-			return err
-		}
 		if r.serve, err = r.startOrchestrator(ctx, log); err != nil {
 			return err
 		}

@@ -32,11 +32,11 @@ const startLimit = 90 * time.Second
 // own data folder, and blocks until it answers, the start has failed, or ctx ends. Its
 // output goes to log, its starts and ends to logger.
 func StartOrchestrator(ctx context.Context, s *setting.Settings, data string, log *os.File, logger *slog.Logger) (*Orchestrator, error) {
-	return startOrchestrator(ctx, s, data, log, logger, process.Start)
+	return startOrchestrator(ctx, s, data, log, logger, func(_ context.Context, cmd *exec.Cmd) error { return process.Start(cmd) })
 }
 
 // startOrchestrator is [StartOrchestrator] with a way to start the process.
-func startOrchestrator(ctx context.Context, s *setting.Settings, data string, log *os.File, logger *slog.Logger, start func(*exec.Cmd) error) (*Orchestrator, error) {
+func startOrchestrator(ctx context.Context, s *setting.Settings, data string, log *os.File, logger *slog.Logger, start func(context.Context, *exec.Cmd) error) (*Orchestrator, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -48,11 +48,11 @@ func startOrchestrator(ctx context.Context, s *setting.Settings, data string, lo
 		return nil, err
 	}
 	o := &Orchestrator{URL: "http://" + listen}
-	o.p, err = process.Supervise("orchestrator", logger, func() (*exec.Cmd, error) {
+	o.p, err = process.Supervision{Name: "orchestrator", Log: logger, Start: func(ctx context.Context) (*exec.Cmd, error) {
 		cmd := exec.Command(self, append([]string{"serve", "--listen", listen, "--data", data}, s.Folders()...)...)
 		cmd.Stderr = log
-		return cmd, start(cmd)
-	})
+		return cmd, start(ctx, cmd)
+	}}.Run(ctx)
 	if err != nil {
 		return nil, err
 	}

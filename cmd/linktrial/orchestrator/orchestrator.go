@@ -17,6 +17,7 @@ import (
 	"linktrial/cmd/linktrial/lab"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/internal/watchdog"
+	"linktrial/lab/faults"
 	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/rpc"
@@ -161,5 +162,18 @@ func (f *serveFlags) config(cat *catalog.Catalog, log *slog.Logger) server.Confi
 	cfg.SecondApproval, cfg.OpenID = f.secondApproval, f.openID
 	cfg.KeepSamples = time.Duration(f.keepDays) * 24 * time.Hour
 	cfg.Drivers = &servedDrivers{s: f.s}
+	if os.Getenv(faults.CampaignVariable) == "" {
+		cfg.BeforeDatabase = func(dir string) error { return restoreDatabase(dir, log) }
+	}
 	return cfg
+}
+
+// restoreDatabase removes what a fault campaign that was killed may have left in the
+// settings of a database, which would take no changes or not start.
+func restoreDatabase(dir string, log *slog.Logger) error {
+	restored, err := faults.RestoreDatabase(dir)
+	if restored {
+		log.Warn("removed a setting that a fault campaign had left in the database", "folder", dir)
+	}
+	return err
 }

@@ -2,12 +2,15 @@ package orchestrator
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/lab/faults"
 )
 
 // The names of the environment and those of the flag reach the server.
@@ -30,4 +33,23 @@ func TestDatabaseOfEnvironment(t *testing.T) {
 	require.Equal(t, url, f.config(nil, slog.New(slog.DiscardHandler)).DatabaseURL)
 	require.NoError(t, cmd.ParseFlags([]string{"--database", "postgres://other"}))
 	require.Equal(t, "postgres://other", f.config(nil, slog.New(slog.DiscardHandler)).DatabaseURL)
+}
+
+// What a fault campaign that was killed has left in the settings of the database is taken
+// out before that is started, but for the orchestrator of a campaign that is under way.
+func TestSettingsOfAKilledFaultCampaign(t *testing.T) {
+	f, cmd := &serveFlags{s: &setting.Settings{}}, &cobra.Command{}
+	f.register(cmd)
+	log := slog.New(slog.DiscardHandler)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "postgresql.auto.conf")
+	require.NoError(t, os.WriteFile(path, []byte("work_mem = '8MB'\ndefault_transaction_read_only = on # injected by a fault campaign\n"), 0o600))
+	require.NoError(t, f.config(nil, log).BeforeDatabase(dir))
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "work_mem = '8MB'\n", string(b))
+	require.NoError(t, f.config(nil, log).BeforeDatabase(t.TempDir()), "there is no database yet")
+
+	t.Setenv(faults.CampaignVariable, "1")
+	require.Nil(t, f.config(nil, log).BeforeDatabase)
 }
