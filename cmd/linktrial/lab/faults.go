@@ -301,8 +301,56 @@ func (r *rehearsal) exportFaults() (string, error) {
 // tally is what became of the trials of a campaign.
 type tally struct {
 	trials, succeeded, failed, open int
-	excluded                        int            // of trials whose last attempt counts neither for nor against a protocol
-	uncounted                       map[string]int // attempts that do not count, by reason
+	excluded                        int                    // of trials whose last attempt counts neither for nor against a protocol
+	uncounted                       map[string]int         // attempts that do not count, by reason
+	begun                           map[string][]time.Time // by run, when attempts began
+}
+
+// longestRestart bounds the times that count as those of a restart: the run may have had
+// nothing to do any more but repetitions.
+const longestRestart = time.Hour
+
+// restarts is how long the leading node took to begin its next attempt: from each kill
+// or restart of its agent, and from each return of its power.
+func (t *tally) restarts(all map[int]faultlog.Fault) (agent, power []time.Duration) {
+	for _, number := range slices.Sorted(maps.Keys(all)) {
+		f := all[number]
+		if f.Error != "" || f.Node != string(radio.RoleClient) {
+			continue
+		}
+		from, out := f.From, &agent
+		switch {
+		case f.Target == faultlog.Agent && (f.Kind == faultlog.Kill || f.Kind == faultlog.Restart):
+		case f.Kind == faultlog.PowerCut && !f.To.IsZero():
+			from, out = f.To, &power
+		default:
+			continue
+		}
+		next := time.Time{}
+		for run, begun := range t.begun {
+			for _, at := range begun {
+				if (f.Run == "" || f.Run == run) && at.After(from) && (next.IsZero() || at.Before(next)) {
+					next = at
+				}
+			}
+		}
+		if d := next.Sub(from); !next.IsZero() && d < longestRestart {
+			*out = append(*out, d)
+		}
+	}
+	return agent, power
+}
+
+// meanAndLongest describes times.
+func meanAndLongest(all []time.Duration) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	sum := time.Duration(0)
+	for _, d := range all {
+		sum += d
+	}
+	return fmt.Sprintf("mean %.1f s, longest %.1f s (%d)", (sum / time.Duration(len(all))).Seconds(), slices.Max(all).Seconds(), len(all))
 }
 
 // summary prints what was injected, what became of the trials, and an audit of the
@@ -334,6 +382,9 @@ func (c *faultCampaign) summary(ctx context.Context) error {
 	}
 	fmt.Printf("Trials of the run sheets: %d; succeeded %d, failed %d, excluded %d, without a result %d\n", t.trials, t.succeeded, t.failed, t.excluded, t.open)
 	fmt.Printf("Attempts that do not count: %s\n", counts(t.uncounted))
+	if agent, power := t.restarts(c.faults); len(agent)+len(power) > 0 {
+		fmt.Printf("Until the leading node's next attempt: from a kill or restart of its agent %s; from its node's power being back %s\n", meanAndLongest(agent), meanAndLongest(power))
+	}
 	findings, err := c.audit(ctx)
 	if err != nil {
 		return err
@@ -373,7 +424,7 @@ func counts(m map[string]int) string {
 }
 
 func (r *rehearsal) tally(ctx context.Context) (tally, error) {
-	t := tally{uncounted: map[string]int{}}
+	t := tally{uncounted: map[string]int{}, begun: map[string][]time.Time{}}
 	res, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 10_000}))
 	if err != nil {
 		return t, client.Error(r.base, err)
@@ -385,6 +436,9 @@ func (r *rehearsal) tally(ctx context.Context) (tally, error) {
 		}
 		for _, row := range one.Msg.Trials {
 			t.add(row)
+			for _, a := range row.Attempts {
+				t.begun[run.Id] = append(t.begun[run.Id], a.Started.AsTime())
+			}
 		}
 	}
 	return t, nil
