@@ -311,7 +311,7 @@ type tally struct {
 const longestRestart = time.Hour
 
 // restarts is how long the leading node took to begin its next attempt: from each kill
-// or restart of its agent, and from each return of its power.
+// or restart of its agent, and from when its agent was seen running after each power cut.
 func (t *tally) restarts(all map[int]faultlog.Fault) (agent, power []time.Duration) {
 	for _, number := range slices.Sorted(maps.Keys(all)) {
 		f := all[number]
@@ -383,7 +383,7 @@ func (c *faultCampaign) summary(ctx context.Context) error {
 	fmt.Printf("Trials of the run sheets: %d; succeeded %d, failed %d, excluded %d, without a result %d\n", t.trials, t.succeeded, t.failed, t.excluded, t.open)
 	fmt.Printf("Attempts that do not count: %s\n", counts(t.uncounted))
 	if agent, power := t.restarts(c.faults); len(agent)+len(power) > 0 {
-		fmt.Printf("Until the leading node's next attempt: from a kill or restart of its agent %s; from its node's power being back %s\n", meanAndLongest(agent), meanAndLongest(power))
+		fmt.Printf("Until the leading node's next attempt: from a kill or restart of its agent %s; from its agent running again after a power cut %s\n", meanAndLongest(agent), meanAndLongest(power))
 	}
 	findings, err := c.audit(ctx)
 	if err != nil {
