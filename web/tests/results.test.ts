@@ -214,6 +214,22 @@ test('the table is the one of the command line', async () => {
   expect(sorted).toEqual([...sorted].sort((a, b) => b - a))
 })
 
+/** The figures at the axes of a figure's file: texts that are a number and its unit. */
+const ticks = (svg: string) =>
+  [...svg.matchAll(/<text[^>]*>([−-]?[\d.]+)(?:k|M)?(?: ?(?:s|%|ms))?<\/text>/g)].map((m) => m[1]!)
+/** Those that no person would choose, such as 98, 195, 293: no small multiple of a round step. */
+const crooked = (svg: string) =>
+  ticks(svg).filter((t) => {
+    const x = Math.abs(Number(t.replace('−', '-')))
+    return (
+      x > 0 &&
+      !Array.from({ length: 12 }, (_, k) => x / (k + 1)).some((step) => {
+        const lead = Number((step / 10 ** Math.floor(Math.log10(step) + 1e-9)).toPrecision(6))
+        return [1, 2, 2.5, 3, 4, 5].includes(lead)
+      })
+    )
+  })
+
 test.each([
   ['cumulative', /^Throughput, /],
   ['cdf', /^Distribution of throughput/],
@@ -226,6 +242,16 @@ test.each([
   await drawn(page)
   await clean(page)
   await shotBoth(page, `results-${tab}`)
+  // Its file says campaign, place and radio, and has steps that people choose.
+  const svg = await saved(page, () =>
+    page
+      .getByRole('button', { name: /^SVG of / })
+      .first()
+      .click(),
+  )
+  expect(svg.name).toMatch(/^browser-.*vip-lot-lt-tcp-bottleneck-.*\.svg$/)
+  expect(ticks(svg.content.toString()).length).toBeGreaterThan(4)
+  expect(crooked(svg.content.toString())).toEqual([])
 })
 
 test('trials without a valid figure are listed with the reason', async () => {
