@@ -83,7 +83,7 @@ test('every page loads little, charts and editor only where they are used', asyn
   const page = await s.open('/')
   // A figure of many panels has parts: no page of tens of thousands of pixels.
   await page.goto(`${s.url}/results?ids=large`)
-  await page.getByText('Panels 1 to 12 of 25, part 1 of 3').waitFor()
+  await page.getByText('Panels 1 to 12 of 25, part 1 of 3').first().waitFor()
   await page.locator('[data-drawn]').first().waitFor()
   expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeLessThan(4000)
   const lines = [
