@@ -202,8 +202,9 @@ export async function station(name: string, ...flags: string[]): Promise<Station
       await gone(server!)
     },
     async labUp(...args) {
-      labStands = true
+      // One that is up already is another run's, which removes it itself.
       linktrial('lab', 'up', '--name', lab, '--agents', ...args)
+      labStands = true
       await until('three agents are connected', () => (linktrial('nodes').match(/connected/g) ?? []).length >= 3)
     },
     labDown() {
