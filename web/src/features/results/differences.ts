@@ -49,7 +49,7 @@ export const rangeText = (d: CampaignDifference) =>
 
 /** What the trials say of a difference. */
 export const decision = (d: CampaignDifference) =>
-  d.difference === undefined ? 'no valid trial' : d.decided ? 'decided' : 'not decided'
+  d.difference === undefined ? 'not comparable' : d.decided ? 'decided' : 'not decided'
 
 /** For who cannot see the drawing. */
 export function spoken(d: CampaignDifference): string {
