@@ -69,7 +69,7 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.tls.TLSKey, "tls-key", "", "the key of --tls-cert")
 	fs.StringSliceVar(&f.tls.AllowHosts, "allow-host", nil, "a name under which people or nodes reach the orchestrator, beyond the one of --listen and those of its certificate; can be given several times, and adds to LINKTRIAL_ALLOW_HOST")
 	fs.StringSliceVar(&f.tokensFor, "issue-tokens", nil, "names of nodes to make a one-time token for, where they have neither token nor certificate")
-	fs.StringVar(&f.tokensTo, "issue-tokens-to", "", "folder for those tokens, as NAME.token; "+authority.NodePlaceholder+" in it stands for NAME, for a folder of each node")
+	fs.StringVar(&f.tokensTo, "issue-tokens-to", "", "folder for those tokens, as NAME.token; "+authority.NodePlaceholder+" in it is replaced by NAME, which gives each node a folder")
 	fs.BoolVar(&f.tls.Open, "insecure", false, "")
 	if err := fs.MarkDeprecated("insecure", "use --open instead"); err != nil {
 		panic(err) // there is no such flag
