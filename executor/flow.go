@@ -171,11 +171,12 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 	started := n.clock.Now()
 	p, err := n.runner.Start(ctx, t.Protocol, parameters)
 	if err != nil {
-		reason := journal.ReasonNoStart
-		if errors.Is(err, ErrNoDriver) {
-			reason = string(contract.CodeUnsupported)
+		if ctx.Err() != nil { // what ended it decides
+			f.abort(ctx)
+			return
 		}
-		f.decide(journal.Failed, reason, err.Error())
+		verdict, reason := startReason(err)
+		f.decide(verdict, reason, err.Error())
 		return
 	}
 	f.ready, f.seen.Started = started, started

@@ -78,7 +78,7 @@ func (l *listener) run(ctx context.Context) (again bool) {
 	n := l.node
 	protocol, p, err := l.parameters()
 	if err != nil {
-		l.recordFailure(contract.CodeUnsupported, err.Error(), true)
+		l.recordFailure(contract.CodeUnsupported, err.Error(), notStarted)
 		return false
 	}
 	process, err := n.runner.Start(ctx, protocol, p)
@@ -90,7 +90,11 @@ func (l *listener) run(ctx context.Context) (again bool) {
 		if unsupported {
 			code = contract.CodeUnsupported
 		}
-		l.recordFailure(code, err.Error(), false)
+		why := notStarted
+		if unsupported || errors.Is(err, ErrBrokenDriver) {
+			why = ofDriver
+		}
+		l.recordFailure(code, err.Error(), why)
 		return !unsupported
 	}
 	began := n.clock.Now()
@@ -101,14 +105,17 @@ func (l *listener) run(ctx context.Context) (again bool) {
 	}
 	l.restarts++
 	unsupported := s.explainEnd()
-	outside := s.outside()
+	why := ofDriver
+	if s.outside() {
+		why = endedOutside
+	}
 	// A driver cannot listen on an interface that is not there, or at an address that it
 	// has lost.
 	if o, _ := n.interfaceSince(began); !unsupported && !s.ready && o.Text != "" {
-		outside = true
+		why = endedOutside
 		s.message += "; " + o.Text
 	}
-	l.recordFailure(s.code, s.message, outside)
+	l.recordFailure(s.code, s.message, why)
 	return !unsupported && ctx.Err() == nil
 }
 
@@ -162,12 +169,20 @@ func (l *listener) recordStop() {
 	l.node.record.syncNow()
 }
 
-// recordFailure records that the listener is not up; outside: not through a fault of
-// its driver. In a crash loop the same failure is recorded once.
-func (l *listener) recordFailure(code contract.Code, message string, outside bool) {
+// Why a listener is not up, in a sentence about it.
+const (
+	ofDriver     = "" // through a fault of its driver
+	endedOutside = "was ended from outside"
+	notStarted   = "could not be started"
+)
+
+// recordFailure records that the listener is not up, and why. In a crash loop the same
+// failure is recorded once.
+func (l *listener) recordFailure(code contract.Code, message, why string) {
 	message = clip(message)
+	outside := why != ofDriver
 	if outside {
-		l.node.listeners.outage(l.name(), Outage{Text: "was ended from outside: " + message}, message)
+		l.node.listeners.outage(l.name(), Outage{Text: why + ": " + message}, message)
 	} else {
 		l.node.listeners.failed(l.name(), message, code == contract.CodeUnsupported)
 	}

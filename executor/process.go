@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"linktrial/executor/journal"
 	"linktrial/protocols/contract"
 )
 
@@ -13,7 +14,8 @@ import (
 type Runner interface {
 	// Start starts the driver of a protocol and hands it the parameters. An
 	// error means that nothing runs; one that wraps [ErrNoDriver] means that
-	// another try is of no use. A driver that lacks a feature the parameters
+	// another try is of no use, one that wraps [ErrBrokenDriver] that it is the
+	// driver's fault, any other that it is the node's. A driver that lacks a feature the parameters
 	// need is not started: it would ignore the field it does not know.
 	Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error)
 }
@@ -31,6 +33,23 @@ type Preparer interface {
 // ErrNoDriver reports that a node has no usable driver of a name, or none that
 // can do what the parameters ask.
 var ErrNoDriver = errors.New("no such driver")
+
+// ErrBrokenDriver reports that a driver's program cannot be executed: there is no such
+// file, or it is none that this machine runs.
+var ErrBrokenDriver = errors.New("the driver's program cannot be executed")
+
+// startReason is the reason of a flow whose process could not be started, and its
+// verdict: what a node lacks (memory, processes, files, its container engine) says
+// nothing of the protocol.
+func startReason(err error) (journal.Verdict, string) {
+	switch {
+	case errors.Is(err, ErrNoDriver):
+		return journal.Failed, string(contract.CodeUnsupported)
+	case errors.Is(err, ErrBrokenDriver):
+		return journal.Failed, journal.ReasonNoStart
+	}
+	return journal.Invalid, journal.ReasonNoProcess
+}
 
 // Process is one running driver.
 type Process interface {

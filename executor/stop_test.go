@@ -3,10 +3,13 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,3 +277,69 @@ func (silentNodes) Outage(ctx context.Context) (Outage, error) {
 }
 func (silentNodes) Over()        {}
 func (silentNodes) Close() error { return nil }
+
+// What a node lacks says nothing of the protocol: an attempt whose process the node could
+// not start is repeated, and one whose driver cannot be executed counts.
+func TestProcessNotStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
+		defer j.Close()
+		r := &refusing{Runner: &scripted{}, errors: []error{
+			fmt.Errorf("fork/exec tcp: %w", syscall.EAGAIN),
+			fmt.Errorf("fork/exec tcp: %w", syscall.ENOMEM),
+			fmt.Errorf("%w: fork/exec tcp: %w", ErrBrokenDriver, syscall.ENOEXEC),
+		}}
+		require.NoError(t, Lead(t.Context(), config(testSheet(t, 2, 1), j, r, &fakeRadio{})))
+		sameStory(t, j, "start 0/1", "end 0/1 invalid no-process", "start 0/2", "end 0/2 invalid no-process",
+			"start 0/3", "end 0/3 failed no-start", "trial 0 failed", "start 1/1", "end 1/1 succeeded", "trial 1 succeeded", "run completed")
+	})
+}
+
+// A listener that the node cannot start is not up, through no fault of its driver.
+func TestListenerNotStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for err, outside := range map[error]bool{
+			syscall.EMFILE: true,
+			fmt.Errorf("%w: %w", ErrBrokenDriver, syscall.ENOENT): false,
+		} {
+			j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
+			cfg := config(testSheet(t, 2, 1), j, &refusing{Runner: listening{new(Stops)}, errors: []error{err}}, nil)
+			cfg.Role = radio.RoleServer
+			ctx, cancel := context.WithCancelCause(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- Serve(ctx, cfg) }()
+			synctest.Wait()
+			time.Sleep(time.Minute)
+			var got []string
+			for _, r := range read(t, j) {
+				if r.Type == journal.TypeListenerReady || r.Type == journal.TypeListenerFailed {
+					got = append(got, string(r.Type))
+					require.Equal(t, r.Type == journal.TypeListenerFailed && outside, body[journal.Listener](t, r).Outside)
+				}
+			}
+			slices.Sort(got)
+			require.Equal(t, []string{"listener-failed", "listener-ready", "listener-ready"}, got)
+			cancel(ErrFinish)
+			require.NoError(t, <-ended)
+			require.NoError(t, j.Close())
+		}
+	})
+}
+
+// refusing is a runner whose first starts fail.
+type refusing struct {
+	Runner
+	mu     sync.Mutex
+	errors []error
+}
+
+func (r *refusing) Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.errors) > 0 {
+		err := r.errors[0]
+		r.errors = r.errors[1:]
+		return nil, err
+	}
+	return r.Runner.Start(ctx, protocol, p)
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -110,7 +111,7 @@ func (r *Runner) launch(m *contract.Manifest, path, dir string, p *contract.Para
 	if err = r.start(d, m, p); err != nil {
 		d.out.Close()
 		d.err.Close()
-		return nil, err
+		return nil, startError(err)
 	}
 	return d, nil
 }
@@ -126,6 +127,21 @@ func (r *Runner) start(d *driver, m *contract.Manifest, p *contract.Parameters) 
 	}
 	d.cmd.Stdin = bytes.NewReader(doc)
 	return process.Start(d.cmd)
+}
+
+// startError wraps [executor.ErrBrokenDriver] where a process could not be started
+// because of the driver's program: it is not there, or cannot be executed.
+func startError(err error) error {
+	var path *fs.PathError // of what the kernel refused, not of a folder that was to be made
+	if !errors.As(err, &path) || path.Op != "fork/exec" && path.Op != "chdir" {
+		return err
+	}
+	for _, own := range []error{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ELIBBAD} {
+		if errors.Is(path.Err, own) {
+			return fmt.Errorf("%w: %w", executor.ErrBrokenDriver, err)
+		}
+	}
+	return err
 }
 
 func (d *driver) Output() io.ReadCloser  { return d.out }

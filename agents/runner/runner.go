@@ -160,7 +160,9 @@ func (r *Runner) program(m *contract.Manifest) (path, dir string, err error) {
 	path = m.Command[0]
 	switch {
 	case !strings.Contains(path, "/"):
-		path, err = exec.LookPath(path)
+		if path, err = exec.LookPath(path); err != nil {
+			err = fmt.Errorf("%w: %w", executor.ErrBrokenDriver, err)
+		}
 	case !filepath.IsAbs(path):
 		path, err = filepath.Abs(filepath.Join(dir, path))
 	}

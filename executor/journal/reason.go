@@ -7,7 +7,8 @@ const (
 	ReasonGarbage     = "garbage"          // the driver wrote what is no event, or events out of order
 	ReasonFlood       = "flood"            // the driver wrote more than it may
 	ReasonWrongResult = "wrong-result"     // a result of another transfer or size
-	ReasonNoStart     = "no-start"         // the process could not be started
+	ReasonNoStart     = "no-start"         // the process could not be started, through a fault of its driver
+	ReasonNoProcess   = "no-process"       // the node could not start the process, through no fault of its driver
 	ReasonInterrupted = "interrupted"      // the agent died or was stopped; does not count as an attempt
 	ReasonAborted     = "aborted"          // by command
 	ReasonSkipped     = "skipped"          // a person ended the trial, and with it its running attempt
@@ -54,7 +55,7 @@ func FalseFigure(reason string) bool {
 // repeated in its place, and is not one of those that a sheet allows.
 func ApparatusFault(reason string) bool {
 	switch reason {
-	case ReasonRadioDown, ReasonSourceDown, ReasonRelayDown, ReasonServerDown, ReasonKilled, ReasonStopped, ReasonControl:
+	case ReasonRadioDown, ReasonSourceDown, ReasonRelayDown, ReasonServerDown, ReasonNoProcess, ReasonKilled, ReasonStopped, ReasonControl:
 		return true
 	}
 	return false

@@ -227,6 +227,9 @@ func (r *Runner) run(ctx context.Context, protocol string, i image, p *contract.
 	if _, err := r.engine.ContainerStart(ctx, d.id, client.ContainerStartOptions{}); err != nil {
 		r.untrack(d)
 		d.stopWait()
+		if errdefs.IsInvalidArgument(err) { // the image's program is not there, or cannot be executed
+			err = fmt.Errorf("%w: %w", executor.ErrBrokenDriver, err)
+		}
 		return fail(err)
 	}
 	d.log = runner.NewLog(d.Kill)
