@@ -545,9 +545,14 @@ func faultCorruptions(t *testing.T, whole *evidence) map[string]corruption {
 		}
 	}
 	return map[string]corruption{
-		"a fault over a failure":              {[]string{audit.Faults}, over(true, verdict("failed", ""))},
-		"a fault that touches nothing":        {nil, over(false, verdict("failed", ""))},
-		"a fault over a success":              {nil, over(true, verdict("succeeded", ""))},
+		"a fault over a failure":       {[]string{audit.Faults}, over(true, verdict("failed", ""))},
+		"a fault that touches nothing": {nil, over(false, verdict("failed", ""))},
+		"a fault over a success":       {nil, over(true, verdict("succeeded", ""))},
+		"an interface down over a success": {[]string{audit.Faults}, func(e *evidence) {
+			over(true, verdict("succeeded", ""))(e)
+			f := &e.run.Faults[0]
+			f.Kind, f.Target, f.From, f.To = faultlog.RadioDown, faultlog.Radio, f.From.Add(-2*time.Second), f.To.Add(2*time.Second)
+		}},
 		"a fault over an interrupted attempt": {nil, over(true, verdict("aborted", "interrupted"))},
 		"a fault over a marked last attempt":  {nil, over(true, func(a *audit.Attempt) bool { return a.Mark != nil })},
 		"a fault that could not be injected": {nil, func(e *evidence) {

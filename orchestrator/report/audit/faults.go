@@ -46,7 +46,7 @@ func (a *auditor) checkFaults() {
 		}
 		c.Objects++
 		if row := rows[key{x.trial, x.number}]; row != nil {
-			outcomes.add(a.checkTouched(c, x, row, f))
+			outcomes.add(a.checkTouched(c, x, row, f, interfaceFault(touching, x, leads.ahead())))
 		}
 	}
 	outcomes.note(c, "of the attempts that such a fault overlapped")
@@ -65,10 +65,30 @@ func overlapping(faults []faultlog.Fault, x *attempt, ahead time.Duration) *faul
 	return nil
 }
 
+// injecting is how long after its begin and before its end a fault may not be in effect:
+// the times of a list lie around injection and end.
+const injecting = 500 * time.Millisecond
+
+// interfaceFault is a fault of a radio's interface that was in effect during an attempt,
+// which is invalid then also where its transfer succeeded; nil: none was.
+func interfaceFault(faults []faultlog.Fault, x *attempt, ahead time.Duration) *faultlog.Fault {
+	for i := range faults {
+		f := &faults[i]
+		if f.Kind != faultlog.RadioDown && f.Kind != faultlog.MTU && f.Kind != faultlog.Address || f.To.IsZero() || !x.ended {
+			continue
+		}
+		from, to := f.From.Add(injecting), f.To.Add(-injecting)
+		if from.Before(to) && from.Before(x.endedAt.Add(ahead)) && x.started.Add(ahead).Before(to) {
+			return f
+		}
+	}
+	return nil
+}
+
 // checkTouched checks what became of an attempt that a fault overlapped, and returns
-// it in words.
-func (a *auditor) checkTouched(c *Check, x *attempt, row *Attempt, f *faultlog.Fault) string {
-	what := fmt.Sprintf("fault %d (%s of %s%s, %s)", f.Number, f.Kind, f.Target, at(f.Node), span(f))
+// it in words; down is a fault of a radio's interface that did so, nil for none.
+func (a *auditor) checkTouched(c *Check, x *attempt, row *Attempt, f, down *faultlog.Fault) string {
+	what := named(f)
 	switch row.Verdict {
 	case "":
 		return "without an end"
@@ -79,6 +99,10 @@ func (a *auditor) checkTouched(c *Check, x *attempt, row *Attempt, f *faultlog.F
 		if !a.confirmed(x) {
 			c.find(x.at, "it succeeded without the server's confirmation, which tables count as a failure, and it overlaps %s", what)
 			return "succeeded, not confirmed by the server"
+		}
+		if down != nil {
+			c.find(x.at, "it counts as succeeded, and a radio's interface was not in order meanwhile: %s", named(down))
+			return "succeeded, with an interface that was not in order"
 		}
 		return "succeeded, as the server confirms"
 	}
@@ -94,6 +118,10 @@ func (a *auditor) checkTouched(c *Check, x *attempt, row *Attempt, f *faultlog.F
 		return said + " and not repeated: the trial is excluded"
 	}
 	return said
+}
+
+func named(f *faultlog.Fault) string {
+	return fmt.Sprintf("fault %d (%s of %s%s, %s)", f.Number, f.Kind, f.Target, at(f.Node), span(f))
 }
 
 func at(node string) string {

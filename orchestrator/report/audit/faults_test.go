@@ -1,0 +1,34 @@
+package audit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/internal/faultlog"
+)
+
+// The times of a list lie around injection and end, so that only what remains of a fault
+// within them was certainly in effect; of other kinds none makes a success invalid.
+func TestInterfaceFault(t *testing.T) {
+	began := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	x := &attempt{started: began, endedAt: began.Add(4 * time.Second), ended: true}
+	for name, c := range map[string]struct {
+		kind     faultlog.Kind
+		from, to time.Duration
+		found    bool
+	}{
+		"in the middle":             {faultlog.RadioDown, time.Second, 3 * time.Second, true},
+		"around it":                 {faultlog.MTU, -time.Second, 6 * time.Second, true},
+		"too short to be certain":   {faultlog.Address, time.Second, 2 * time.Second, false},
+		"only with its last moment": {faultlog.RadioDown, 3800 * time.Millisecond, 9 * time.Second, false},
+		"before it":                 {faultlog.RadioDown, -3 * time.Second, 400 * time.Millisecond, false},
+		"of another kind":           {faultlog.Kill, time.Second, 3 * time.Second, false},
+	} {
+		f := faultlog.Fault{Kind: c.kind, From: began.Add(c.from), To: began.Add(c.to), Touches: true}
+		require.Equal(t, c.found, interfaceFault([]faultlog.Fault{f}, x, 0) != nil, name)
+		f.From, f.To = f.From.Add(time.Hour), f.To.Add(time.Hour)
+		require.Equal(t, c.found, interfaceFault([]faultlog.Fault{f}, x, time.Hour) != nil, name)
+	}
+}
