@@ -6,6 +6,7 @@ package synthetic
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -120,7 +121,7 @@ func (f *filler) store(ctx context.Context, tx pgx.Tx, run int) error {
 		{"trials", []string{"run_id", "trial", "iteration", "treatment", "verdict"}, f.trials},
 		{"attempts", []string{"run_id", "trial", "attempt", "started_seq", "started_at", "ended_seq", "ended_at", "verdict", "reason", "message", "duration_ns", "dead_ns", "radio", "log"}, f.attempts},
 		{"flows", []string{"run_id", "trial", "attempt", "flow", "transfer", "verdict", "connect_ns", "size_bytes", "elapsed_ns", "digest", "last_sample"}, f.flows},
-		{"journal", []string{"run_id", "node", "seq", "type", "at", "digest"}, f.records},
+		{"journal", []string{"run_id", "node", "seq", "type", "at", "body", "digest"}, f.records},
 		{"receptions", []string{"run_id", "node", "seq", "treatment", "transfer", "at", "size_bytes", "elapsed_ns", "digest"}, f.receptions},
 	} {
 		if _, err := tx.CopyFrom(ctx, pgx.Identifier{t.table}, t.columns, pgx.CopyFromRows(t.rows)); err != nil {
@@ -230,7 +231,16 @@ func (f *filler) attempt(run int, t *runsheet.Trial, attempt int, verdict string
 		}
 		size, took, sum, last = int64(sizeBytes), int64(elapsed), digest, string(b)
 		f.seq++
-		f.records = append(f.records, []any{id, "server", f.seq, "received", start, make([]byte, 32)})
+		received, err := json.Marshal(journal.Received{Treatment: t.Treatment, Transfer: transfer, Result: &contract.Result{SizeBytes: sizeBytes, ElapsedNS: int64(elapsed), Digest: digest}})
+		if err != nil {
+			return err
+		}
+		whole, err := json.Marshal(journal.Record{Seq: f.seq, Run: id, Node: "server", Role: radio.RoleServer, At: start, Type: journal.TypeReceived, Body: received})
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(whole)
+		f.records = append(f.records, []any{id, "server", f.seq, string(journal.TypeReceived), start, string(received), sum[:]})
 		f.receptions = append(f.receptions, []any{id, "server", f.seq, t.Treatment, transfer, start, int64(sizeBytes), int64(elapsed), digest})
 	} else {
 		reason, log = "transfer-timeout", "the driver's last words\n"
