@@ -507,6 +507,8 @@ func TestRefusedStarts(t *testing.T) {
 	}
 	_, err = server.Start(t.Context(), server.Config{Listen: "127.0.0.1:0", DatabaseURL: "postgres:///x?host=/nonexistent&user=x", Catalog: testCatalog(t)})
 	require.ErrorContains(t, err, "the database does not answer")
+	_, err = server.Start(t.Context(), server.Config{Listen: "0.0.0.0:0", DatabaseURL: url, Catalog: testCatalog(t), Open: true, Login: true})
+	require.EqualError(t, err, "--login with --open would send passwords to 0.0.0.0:0 without encryption: leave --open out, and the orchestrator speaks TLS and requires people to log in")
 	s, err := server.Start(t.Context(), server.Config{Listen: "0.0.0.0:0", DatabaseURL: url, Catalog: testCatalog(t), Open: true})
 	require.NoError(t, err)
 	stop(t, s)
