@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"net"
+	"strconv"
 	"time"
 
 	"linktrial/protocols/contract"
@@ -28,7 +30,7 @@ func (r *run) client(ctx context.Context) int {
 		case ctx.Err() != nil:
 			err = errStopped
 		case dctx.Err() != nil:
-			err = Failf(contract.CodeConnectTimeout, "no connection within limits.connect_ms (%d ms): %w", r.p.Limits.ConnectMS, err)
+			err = connectTimeout(r.p, err)
 		}
 		return r.ev.failed(id, dialCode(err), err)
 	}
@@ -41,6 +43,16 @@ func (r *run) client(ctx context.Context) int {
 		r.log.Warn("close after the result", "error", err)
 	}
 	return contract.ExitOK
+}
+
+// connectTimeout is what a dial that its limit ended is reported as. That it timed out, in
+// the words of a socket, adds nothing.
+func connectTimeout(p *contract.Parameters, err error) error {
+	cause := ""
+	if ne := net.Error(nil); !errors.As(err, &ne) || !ne.Timeout() {
+		cause = ": " + err.Error()
+	}
+	return Failf(contract.CodeConnectTimeout, "no connection to %s within limits.connect_ms (%d ms)%s", net.JoinHostPort(p.Remote.Address, strconv.Itoa(p.Remote.Port)), p.Limits.ConnectMS, cause)
 }
 
 // late is the message of a transfer that reached its limit.

@@ -34,3 +34,18 @@ func TestCodes(t *testing.T) {
 		}
 	}
 }
+
+// A connection that its limit ended is said to be that, and to whom; another cause is kept.
+func TestConnectTimeoutInWords(t *testing.T) {
+	p := &contract.Parameters{Remote: contract.Endpoint{Address: "10.9.0.3", Port: 5001}, Limits: contract.Limits{ConnectMS: 5000}}
+	for cause, want := range map[error]string{
+		context.DeadlineExceeded: "no connection to 10.9.0.3:5001 within limits.connect_ms (5000 ms)",
+		&net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}: "no connection to 10.9.0.3:5001 within limits.connect_ms (5000 ms)",
+		errors.New("the handshake was not answered"):                      "no connection to 10.9.0.3:5001 within limits.connect_ms (5000 ms): the handshake was not answered",
+	} {
+		err := connectTimeout(p, cause)
+		if err.Error() != want || dialCode(err) != contract.CodeConnectTimeout {
+			t.Errorf("%v: %v (%s), want %s", cause, err, dialCode(err), want)
+		}
+	}
+}
