@@ -328,8 +328,8 @@ func (c *client) watch(ctx context.Context) {
 	defer c.stop.Release()
 	c.stop.After(f.node.sheet.Limits.Connect + contract.LimitPatience)
 	done, cancelled, load := c.process.Done(), ctx.Done(), f.load
-	before, now, halted := c.process.Stops().State()
-	if now {
+	n, now, halted := c.process.Stops().State()
+	if n > 0 || now { // between its start and here
 		c.halt()
 	}
 	for lines != nil || done != nil {
@@ -350,8 +350,7 @@ func (c *client) watch(ctx context.Context) {
 		case <-c.stop.Fired:
 			c.timeUp()
 		case <-halted:
-			var n int
-			if n, _, halted = c.process.Stops().State(); n > before {
+			if n, _, halted = c.process.Stops().State(); n > 0 {
 				c.halt()
 			}
 		case <-cancelled:
@@ -362,7 +361,7 @@ func (c *client) watch(ctx context.Context) {
 		case <-done:
 			done = nil
 			f.exited = f.node.clock.Now()
-			if n, _, _ := c.process.Stops().State(); n > before {
+			if n, _, _ := c.process.Stops().State(); n > 0 {
 				c.halted = true // after its last event
 			}
 		}

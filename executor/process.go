@@ -62,8 +62,8 @@ type Process interface {
 	Exit() Exit
 	// Log is the end of its standard error, at most [MaxLog] bytes.
 	Log() string
-	// Stops tells when something outside stops the process and lets it go on; nil:
-	// that is not known of it.
+	// Stops tells when something outside stops the process and lets it go on, from
+	// Start on; nil: that is not known of it.
 	Stops() *Stops
 	// Terminate asks the driver to stop, Kill stops it. Neither waits, and
 	// both do nothing after Done.

@@ -27,6 +27,7 @@ import (
 type stopping struct {
 	scripted
 	happens func(p *stoppedProcess)
+	early   bool // it is stopped, and goes on, before Start returns
 }
 
 type stoppedProcess struct {
@@ -53,6 +54,9 @@ func (s *stopping) Start(ctx context.Context, protocol string, p *contract.Param
 	}
 	r, w := io.Pipe()
 	proc := &stoppedProcess{ranProcess: ranProcess{r, make(chan struct{})}, quit: make(chan struct{})}
+	if s.early {
+		proc.stops.Set(false)
+	}
 	go func() {
 		defer close(proc.done)
 		defer w.Close()
@@ -108,6 +112,7 @@ func TestStoppedDuringAnAttempt(t *testing.T) {
 		}, "end 0/1 invalid stopped", "something other than Linktrial stopped the driver's process during the attempt"},
 		"driver, for so short that only its end is known": {func(p *stoppedProcess, _ *stallsAt, _ *fakeRadio) { p.stops.Set(false) },
 			"end 0/1 invalid stopped", "something other than Linktrial stopped the driver's process during the attempt"},
+		"driver, before anybody watches it": {nil, "end 0/1 invalid stopped", "something other than Linktrial stopped the driver's process during the attempt"},
 		"agent": {func(_ *stoppedProcess, s *stallsAt, _ *fakeRadio) {
 			from := time.Now()
 			time.Sleep(second)
@@ -125,6 +130,9 @@ func TestStoppedDuringAnAttempt(t *testing.T) {
 				defer j.Close()
 				stalls, emulated := &stallsAt{}, &fakeRadio{}
 				r := &stopping{happens: func(p *stoppedProcess) { c.happens(p, stalls, emulated) }}
+				if c.happens == nil {
+					r.happens, r.early = func(*stoppedProcess) {}, true
+				}
 				cfg := config(testSheet(t, 1, 1), j, r, emulated)
 				cfg.Stalls = stalls
 				require.NoError(t, Lead(t.Context(), cfg))

@@ -28,6 +28,14 @@ func (s *Stops) Set(stopped bool) {
 	s.changed.Notify()
 }
 
+// Forget forgets how often the process was stopped so far: before a driver that was
+// prepared gets its parameters, it measures nothing.
+func (s *Stops) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n = 0
+}
+
 // State is how often the process was stopped so far, and whether it is now; changed is
 // closed at the next change.
 func (s *Stops) State() (n int, now bool, changed <-chan struct{}) {

@@ -148,6 +148,7 @@ func (r *Runner) takePrepared(transfer string, i image) *driver {
 		w.d.discard()
 		return nil
 	}
+	w.d.stops.Forget()
 	return w.d
 }
 
