@@ -274,10 +274,12 @@ type sampleColumns struct {
 	row     []float64
 	more    []string // names of the columns after the figures
 
-	samples             int
-	lastAt              float64
-	lastSent, lastAcked float64
+	samples     int
+	before, now passed // the last two samples
 }
+
+// passed is how much had passed by the time of a sample.
+type passed struct{ at, sent, acked float64 }
 
 func (c *sampleColumns) add(s *store.Sample) error {
 	at := float64(s.Figures.ElapsedNS) / 1e9
@@ -308,26 +310,29 @@ func (c *sampleColumns) add(s *store.Sample) error {
 }
 
 // rate is the throughput since the sample before, in bytes per second: of what
-// was acknowledged where the protocol knows that, else of what was sent.
+// was acknowledged where the protocol knows that, else of what was sent. A sample that
+// follows on the one before at once, as the last of a transfer may, has the rate since
+// the one before that: what a moment brought is not what the path carries.
 func (c *sampleColumns) rate(at float64, s *contract.Sample) float64 {
-	sent, acked := float64(s.SentBytes), math.NaN()
+	x := passed{at, float64(s.SentBytes), c.now.acked}
 	if s.AckedBytes != nil {
-		acked = float64(*s.AckedBytes)
+		x.acked = float64(*s.AckedBytes)
 	}
 	if c.samples == 0 && !c.begins { // what came before is not known
-		c.lastAt, c.lastSent, c.lastAcked = at, sent, acked
+		c.now = x
+	}
+	since := c.now
+	if x.at-c.now.at < (c.now.at-c.before.at)/2 {
+		since = c.before
 	}
 	rate := math.NaN()
-	if d := at - c.lastAt; d > 0 {
-		if rate = (sent - c.lastSent) / d; s.AckedBytes != nil {
-			rate = (acked - c.lastAcked) / d
+	if d := x.at - since.at; d > 0 && x.at > c.now.at {
+		if rate = (x.sent - since.sent) / d; s.AckedBytes != nil {
+			rate = (x.acked - since.acked) / d
 		}
 	}
 	c.samples++
-	c.lastAt, c.lastSent = at, sent
-	if s.AckedBytes != nil {
-		c.lastAcked = acked
-	}
+	c.before, c.now = c.now, x
 	return rate
 }
 
