@@ -213,8 +213,7 @@ func (c *control) configure(n *radio.Network) error {
 	}
 	c.abandon()
 	for _, d := range c.e.devices {
-		// Written by this goroutine's kind alone, under c.mu.
-		if have, want := mtuOf(l.network, d.node.second), mtuOf(n, d.node.second); want != 0 && have != want {
+		if want := mtuOf(n, d.node.second); want != 0 {
 			if err := d.setMTU(want); err != nil {
 				return fmt.Errorf("configure: MTU of node %s: %w", d.node.role, err)
 			}

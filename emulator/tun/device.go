@@ -115,6 +115,9 @@ func (d *device) number() error {
 	return nil
 }
 
+// configure sets a new device up. One that an emulator before this one has set up is as
+// that one left it, or as somebody changed it since: that is not undone, so that what
+// happens to an interface does not end with the emulator.
 func (d *device) configure(mtu int) error {
 	// Router solicitations and the like would be noise on the radio.
 	err := os.WriteFile("/proc/sys/net/ipv6/conf/"+d.name+"/disable_ipv6", []byte("1"), 0)
@@ -125,8 +128,8 @@ func (d *device) configure(mtu int) error {
 	if err != nil {
 		return err
 	}
-	if err := netlink.LinkSetMTU(l, mtu); err != nil {
-		return fmt.Errorf("set MTU %d: %w", mtu, err)
+	if _, ok := ofEmulator(l); ok {
+		return nil // its MTU is that of the network which is configured next
 	}
 	if err := netlink.LinkSetTxQLen(l, transmitQueuePackets); err != nil {
 		return fmt.Errorf("set queue length: %w", err)
@@ -141,7 +144,7 @@ func (d *device) configure(mtu int) error {
 	if err := netlink.LinkSetUp(l); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	return nil
+	return changeMTU(l, mtu) // last: with it the device is complete
 }
 
 func (d *device) setMTU(mtu int) error {
@@ -150,8 +153,34 @@ func (d *device) setMTU(mtu int) error {
 		if err != nil {
 			return err
 		}
-		return netlink.LinkSetMTU(l, mtu)
+		return changeMTU(l, mtu)
 	})
+}
+
+// aliasForm is the alias of a device that is set up; the number is the MTU that it has
+// from the emulator.
+const aliasForm = "linktrial mtu %d"
+
+// ofEmulator returns the MTU that a device has from an emulator, and false where none has
+// set it up.
+func ofEmulator(l netlink.Link) (mtu int, ok bool) {
+	n, err := fmt.Sscanf(l.Attrs().Alias, aliasForm, &mtu)
+	return mtu, err == nil && n == 1
+}
+
+// changeMTU gives a device an MTU where an emulator has not given it that already: what
+// it has instead somebody else has set, and who watches the interface says so.
+func changeMTU(l netlink.Link, mtu int) error {
+	if has, ok := ofEmulator(l); ok && has == mtu {
+		return nil
+	}
+	if err := netlink.LinkSetMTU(l, mtu); err != nil {
+		return fmt.Errorf("set MTU %d: %w", mtu, err)
+	}
+	if err := netlink.LinkSetAlias(l, fmt.Sprintf(aliasForm, mtu)); err != nil {
+		return fmt.Errorf("set alias: %w", err)
+	}
+	return nil
 }
 
 // close removes the device, unless it is to be kept: it lives as long as its file.
