@@ -32,7 +32,7 @@ const (
 	MaxFaults = 100_000
 	// maxText is the length of the longest detail or error, in bytes.
 	maxText = 4 << 10
-	// maxRun is the length of the longest identity of a run, in bytes.
+	// maxRun is the length of the longest identity of a run, and of a driver's name, in bytes.
 	maxRun = 128
 )
 
@@ -103,6 +103,9 @@ type Fault struct {
 	Run string `json:"run,omitempty"`
 	// Node is the role of the node that was hit: client, relay or server.
 	Node string `json:"node,omitempty"`
+	// Driver is the name of the driver whose process was hit; empty for other targets, and
+	// in lists from before November 2026.
+	Driver string `json:"driver,omitempty"`
 	// From is just before the fault was injected.
 	From time.Time `json:"from"`
 	// To is just after the fault had ended and what it hit was seen working again. It is
@@ -130,6 +133,8 @@ func (f Fault) check() error {
 		return fmt.Errorf("node %.40q, expected one of %s, or none", f.Node, list(radio.Roles))
 	case len(f.Run) > maxRun:
 		return fmt.Errorf("run of %d bytes, expected at most %d", len(f.Run), maxRun)
+	case len(f.Driver) > maxRun:
+		return fmt.Errorf("driver of %d bytes, expected at most %d", len(f.Driver), maxRun)
 	case f.From.IsZero():
 		return errors.New("from is missing, expected the time of the injection")
 	case !f.To.IsZero() && f.To.Before(f.From):

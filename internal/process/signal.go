@@ -55,7 +55,7 @@ func Children(parent int) ([]Identity, error) {
 func (id Identity) Program() (string, error) {
 	path, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(id.PID), "exe"))
 	switch {
-	case err != nil:
+	case err != nil && id.Alive():
 		return "", fmt.Errorf("process %d: %w", id.PID, err)
 	case !id.Alive():
 		return "", fmt.Errorf("process %d: %w", id.PID, os.ErrProcessDone)
@@ -63,5 +63,6 @@ func (id Identity) Program() (string, error) {
 	return strings.TrimSuffix(path, " (deleted)"), nil
 }
 
-// Ended reports whether an error of [Identity.Signal] says that the process has ended.
+// Ended reports whether an error of [Identity.Signal] or [Identity.Program] says that the
+// process has ended.
 func Ended(err error) bool { return errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH) }

@@ -25,6 +25,7 @@ type Injector interface {
 // Injected is a fault that has begun.
 type Injected struct {
 	Touches bool
+	Driver  string // whose process was hit; empty for other targets
 	Detail  string
 	// End ends a fault that lasts; nil: nothing is to be ended.
 	End func() error
@@ -133,7 +134,7 @@ func (c *Campaign) one(ctx context.Context, i Injection) {
 	if err != nil && ctx.Err() != nil {
 		return // the run has ended meanwhile
 	}
-	f.Touches, f.Detail = injected.Touches, injected.Detail
+	f.Touches, f.Driver, f.Detail = injected.Touches, injected.Driver, injected.Detail
 	if i.For > 0 && err == nil {
 		f.Detail = fmt.Sprintf("for %s; %s", i.For, f.Detail)
 	}

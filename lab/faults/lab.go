@@ -62,9 +62,7 @@ func (l *Lab) Inject(ctx context.Context, i Injection) (Injected, error) {
 	case faultlog.PowerCut:
 		return l.powerCut(i)
 	case faultlog.ControlCut:
-		return during("the bridge's port is down", func() (func() error, error) {
-			return func() error { return l.Net.SetControlLink(i.Node, true) }, l.Net.SetControlLink(i.Node, false)
-		})
+		return during("the bridge's port is down", func() (func() error, error) { return l.Net.ControlDown(i.Node) })
 	case faultlog.ControlSlow:
 		return l.impaired(i, netns.Impairment{Delay: i.Delay}, fmt.Sprintf("%s more for each packet, each way", i.Delay))
 	case faultlog.ControlLossy:
@@ -72,9 +70,7 @@ func (l *Lab) Inject(ctx context.Context, i Injection) (Injected, error) {
 	case faultlog.ControlOneWay:
 		return l.impaired(i, netns.Impairment{Silent: true}, "no packet from the node passes")
 	case faultlog.RadioDown:
-		return l.touching(i)(during("the interface is down", func() (func() error, error) {
-			return func() error { return netns.SetRadio(&l.Net.State, i.Node, true) }, netns.SetRadio(&l.Net.State, i.Node, false)
-		}))
+		return l.touching(i)(during("the interface is down", func() (func() error, error) { return l.Net.RadioDown(i.Node) }))
 	case faultlog.MTU:
 		return l.touching(i)(during(fmt.Sprintf("%d bytes", i.MTUBytes), func() (func() error, error) {
 			before, err := netns.SetRadioMTU(&l.Net.State, i.Node, i.MTUBytes)
@@ -147,10 +143,8 @@ func (l *Lab) touching(i Injection) func(Injected, error) (Injected, error) {
 }
 
 func (l *Lab) powerCut(i Injection) (Injected, error) {
-	before, err := process.Identify(l.Agent(i.Node))
-	if err != nil {
-		return Injected{}, err
-	}
+	// The zero identity where the agent is being started again: then any is the next one.
+	before, _ := process.Identify(l.Agent(i.Node))
 	working := l.agentWorking(i.Node, before)
 	restore, err := l.Net.PowerCut(i.Node)
 	return Injected{Touches: l.touches(i), Detail: "interfaces down, all processes killed", End: restore, Working: working}, err
@@ -191,6 +185,14 @@ func (l *Lab) signalled(ctx context.Context, i Injection) (Injected, error) {
 func (l *Lab) signal(i Injection, id process.Identity, what string) (Injected, error) {
 	var err error
 	out := Injected{Touches: l.touches(i), Detail: what, Working: l.working(i, id)}
+	if i.Target == faultlog.Driver {
+		path, err := id.Program()
+		if err != nil {
+			return out, err
+		}
+		out.Driver = driverOf(path)
+		out.Detail = out.Driver + ", " + what
+	}
 	switch i.Kind {
 	case faultlog.Kill:
 		err = id.Signal(syscall.SIGKILL)
@@ -261,15 +263,7 @@ func (l *Lab) find(i Injection) (id process.Identity, what string, err error) {
 	if err != nil {
 		return id, "", err
 	}
-	what = fmt.Sprintf("process %d", id.PID)
-	if i.Target == faultlog.Driver {
-		path, err := id.Program()
-		if err != nil {
-			return id, "", err
-		}
-		what = fmt.Sprintf("%s, %s", driverOf(path), what)
-	}
-	return id, what, nil
+	return id, fmt.Sprintf("process %d", id.PID), nil
 }
 
 // driverOf is the name of the driver that a process runs: that of its folder.

@@ -140,16 +140,22 @@ func (l *Lab) PowerCut(role radio.Role) (restore func() error, err error) {
 	}
 	l.power[role] = on
 	l.mu.Unlock()
+	radioUp, radioErr := l.RadioDown(role)
+	controlUp, controlErr := l.ControlDown(role)
 	restore = func() error {
-		err := errors.Join(SetRadio(&l.State, role, true), l.SetControlLink(role, true))
+		var err error
+		for _, up := range []func() error{radioUp, controlUp} {
+			if up != nil {
+				err = errors.Join(err, up())
+			}
+		}
 		l.mu.Lock()
 		delete(l.power, role)
 		l.mu.Unlock()
 		close(on)
 		return err
 	}
-	err = errors.Join(SetRadio(&l.State, role, false), l.SetControlLink(role, false), killInside(n.Namespace))
-	if err != nil {
+	if err = errors.Join(radioErr, controlErr, killInside(n.Namespace)); err != nil {
 		return nil, errors.Join(err, restore())
 	}
 	return restore, nil

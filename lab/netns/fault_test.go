@@ -67,9 +67,25 @@ func TestFaults(t *testing.T) {
 	require.True(t, whole())
 
 	for _, role := range []radio.Role{radio.RoleClient, radio.RoleServer} {
-		require.NoError(t, SetRadio(&l.State, role, false))
+		up, err := l.RadioDown(role)
+		require.NoError(t, err)
 		require.False(t, passes(64))
-		require.NoError(t, SetRadio(&l.State, role, true))
+		require.NoError(t, up())
+		until("the interface is up again", whole)
+	}
+	// A node whose power is back while its interface is down still has it down, and the
+	// other way round.
+	for _, powerFirst := range []bool{true, false} {
+		up, err := l.RadioDown(radio.RoleClient)
+		require.NoError(t, err)
+		restore, err := l.PowerCut(radio.RoleClient)
+		require.NoError(t, err)
+		if powerFirst {
+			up, restore = restore, up
+		}
+		require.NoError(t, up())
+		require.False(t, passes(64))
+		require.NoError(t, restore())
 		until("the interface is up again", whole)
 	}
 	before, err := SetRadioMTU(&l.State, radio.RoleClient, 300)

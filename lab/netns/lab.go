@@ -44,6 +44,15 @@ type Lab struct {
 
 	mu    sync.Mutex                   // guards State.Children, State.Emulator, State.Radios, the state file and power
 	power map[radio.Role]chan struct{} // of nodes without power; closed when it is back
+
+	downMu sync.Mutex // guards down, and the interfaces that are kept down
+	down   map[nodeInterface]int
+}
+
+// nodeInterface is an interface of a node: that of its radio or of its control link.
+type nodeInterface struct {
+	role    radio.Role
+	control bool
 }
 
 // ErrRunning reports a lab of that name that another process holds.
@@ -196,6 +205,39 @@ func (l *Lab) Down(ctx context.Context) error {
 		l.emulator.Stop(ctx, 2*time.Second)
 	}
 	return l.State.remove(ctx, l.dir)
+}
+
+// RadioDown takes a node's radio interface down until up is called. Of several that keep
+// it down, [Lab.PowerCut] among them, the last one lets it up again.
+func (l *Lab) RadioDown(role radio.Role) (up func() error, err error) {
+	return l.keepDown(nodeInterface{role: role}, func(up bool) error { return SetRadio(&l.State, role, up) })
+}
+
+// ControlDown is [Lab.RadioDown] of a node's control link.
+func (l *Lab) ControlDown(role radio.Role) (up func() error, err error) {
+	return l.keepDown(nodeInterface{role, true}, func(up bool) error { return l.SetControlLink(role, up) })
+}
+
+func (l *Lab) keepDown(i nodeInterface, set func(up bool) error) (func() error, error) {
+	l.downMu.Lock()
+	defer l.downMu.Unlock()
+	if l.down[i] == 0 {
+		if err := set(false); err != nil {
+			return nil, err
+		}
+	}
+	if l.down == nil {
+		l.down = map[nodeInterface]int{}
+	}
+	l.down[i]++
+	return func() error {
+		l.downMu.Lock()
+		defer l.downMu.Unlock()
+		if l.down[i]--; l.down[i] > 0 {
+			return nil
+		}
+		return set(true)
+	}, nil
 }
 
 // SetControlLink cuts or restores a node's control link, as when a vehicle

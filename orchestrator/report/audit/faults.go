@@ -2,9 +2,11 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
 	"linktrial/internal/faultlog"
 )
 
@@ -40,7 +42,7 @@ func (a *auditor) checkFaults() {
 	outcomes := newTally()
 	leads := a.leaderClock()
 	for _, x := range a.history.all {
-		f := overlapping(touching, x, leads.ahead())
+		f := overlapping(slices.DeleteFunc(slices.Clone(touching), func(f faultlog.Fault) bool { return !a.uses(x, f.Driver) }), x, leads.ahead())
 		if f == nil {
 			continue
 		}
@@ -50,6 +52,24 @@ func (a *auditor) checkFaults() {
 		}
 	}
 	outcomes.note(c, "of the attempts that such a fault overlapped")
+}
+
+// uses reports whether an attempt may use a process of a driver; that of another
+// treatment is nothing to it. An empty name is any driver.
+func (a *auditor) uses(x *attempt, driver string) bool {
+	if driver == "" || x.trial < 0 || x.trial >= len(a.sheet.Trials) {
+		return true
+	}
+	t := &a.sheet.Trials[x.trial]
+	return slices.ContainsFunc(slices.Concat(t.Flows, t.Probes), func(f runsheet.Flow) bool {
+		for i := range a.sheet.Treatments {
+			of := &a.sheet.Treatments[i]
+			if of.Name == f.Treatment {
+				return of.Protocol == driver || slices.ContainsFunc(of.Via, func(v runsheet.Via) bool { return v.Protocol == driver })
+			}
+		}
+		return true
+	})
 }
 
 // overlapping is the first fault that overlaps an attempt; nil: none does. Faults are

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"linktrial/executor/runsheet"
 	"linktrial/internal/faultlog"
 )
 
@@ -31,4 +32,22 @@ func TestInterfaceFault(t *testing.T) {
 		f.From, f.To = f.From.Add(time.Hour), f.To.Add(time.Hour)
 		require.Equal(t, c.found, interfaceFault([]faultlog.Fault{f}, x, time.Hour) != nil, name)
 	}
+}
+
+// What happens to a process of a driver that no treatment of an attempt uses is nothing to
+// that attempt.
+func TestWhoseDriver(t *testing.T) {
+	a := &auditor{sheet: &runsheet.Sheet{
+		Treatments: []runsheet.Treatment{{Name: "one", Protocol: "tcp"}, {Name: "two", Protocol: "tcp", Via: []runsheet.Via{{Protocol: "split"}}}, {Name: "voice", Protocol: "probe"}},
+		Trials:     []runsheet.Trial{{Flows: []runsheet.Flow{{Treatment: "one"}}, Probes: []runsheet.Flow{{Treatment: "voice"}}}, {Flows: []runsheet.Flow{{Treatment: "two"}}}},
+	}}
+	for trial, uses := range []map[string]bool{
+		{"tcp": true, "probe": true, "split": false, "udt": false, "": true},
+		{"tcp": true, "probe": false, "split": true, "udt": false, "": true},
+	} {
+		for driver, want := range uses {
+			require.Equal(t, want, a.uses(&attempt{trial: trial}, driver), "trial %d, driver %q", trial, driver)
+		}
+	}
+	require.True(t, a.uses(&attempt{trial: 7}, "udt"), "of a trial that is not in the sheet nothing is known")
 }
