@@ -114,7 +114,7 @@ test.each([
   await page.locator('main').getByText(words).first().waitFor()
   for (const width of widths) {
     await resize(page, width)
-    expect(await beyond(page), `${name} at ${width}`).toEqual([])
+    await expect.poll(() => beyond(page), { timeout: 10_000, message: `${name} at ${width}` }).toEqual([])
     if (width >= (fits[name] ?? Infinity)) expect(await scrolled(page), `tables of ${name} at ${width}`).toEqual([])
     await shot(page, `layout-${name}-${width}`, false)
   }
