@@ -40,7 +40,7 @@ func (l *Lab) clockStep(i Injection) (Injected, error) {
 	if c == nil {
 		return Injected{}, fmt.Errorf("the clock of %s cannot be stepped", i.Node)
 	}
-	return during("the clock stepped by "+signed(i.Step), func() (func() error, error) {
+	return l.during(i, "the clock stepped by "+signed(i.Step), func() (func() error, error) {
 		c.Step(i.Step)
 		return func() error { c.Step(-i.Step); return nil }, nil
 	})

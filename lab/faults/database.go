@@ -12,7 +12,6 @@ import (
 
 	"linktrial/internal/faultdisk"
 	"linktrial/internal/inputfile"
-	"linktrial/internal/process"
 )
 
 // readOnlySetting makes every transaction one that changes nothing. PostgreSQL reads
@@ -61,23 +60,14 @@ func (l *Lab) reload(ctx context.Context, i Injection) (Injected, error) {
 	return Injected{Detail: what}, id.Signal(syscall.SIGHUP)
 }
 
-// databaseGone kills the database, which does not start again until the end.
-func (l *Lab) databaseGone(ctx context.Context, i Injection) (Injected, error) {
-	id, what, err := l.await(ctx, i)
-	if err != nil {
-		return Injected{}, err
+// holdDatabase has a database that ended not start again, until it is called with false.
+func (l *Lab) holdDatabase(on bool) error {
+	setting := ""
+	if on {
+		setting = goneSetting
 	}
-	end := func() error {
-		_, err := writeSetting(l.Database, "")
-		return err
-	}
-	if _, err := writeSetting(l.Database, goneSetting); err != nil {
-		return Injected{}, err
-	}
-	if err := id.Signal(syscall.SIGKILL); err != nil && !process.Ended(err) {
-		return Injected{}, errors.Join(err, end())
-	}
-	return Injected{Touches: l.touches(i), Detail: what, Working: l.working(i, id), End: end}, nil
+	_, err := writeSetting(l.Database, setting)
+	return err
 }
 
 // databaseFull takes the room on the disk of the database.

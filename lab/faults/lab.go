@@ -62,7 +62,7 @@ func (l *Lab) Inject(ctx context.Context, i Injection) (Injected, error) {
 	case faultlog.PowerCut:
 		return l.powerCut(i)
 	case faultlog.ControlCut:
-		return during("the bridge's port is down", func() (func() error, error) { return l.Net.ControlDown(i.Node) })
+		return l.during(i, "the bridge's port is down", func() (func() error, error) { return l.Net.ControlDown(i.Node) })
 	case faultlog.ControlSlow:
 		return l.impaired(i, netns.Impairment{Delay: i.Delay}, fmt.Sprintf("%s more for each packet, each way", i.Delay))
 	case faultlog.ControlLossy:
@@ -70,21 +70,24 @@ func (l *Lab) Inject(ctx context.Context, i Injection) (Injected, error) {
 	case faultlog.ControlOneWay:
 		return l.impaired(i, netns.Impairment{Silent: true}, "no packet from the node passes")
 	case faultlog.RadioDown:
-		return l.touching(i)(during("the interface is down", func() (func() error, error) { return l.Net.RadioDown(i.Node) }))
+		return l.during(i, "the interface is down", func() (func() error, error) { return l.Net.RadioDown(i.Node) })
 	case faultlog.MTU:
-		return l.touching(i)(during(fmt.Sprintf("%d bytes", i.MTUBytes), func() (func() error, error) {
+		return l.during(i, fmt.Sprintf("%d bytes", i.MTUBytes), func() (func() error, error) {
 			before, err := netns.SetRadioMTU(&l.Net.State, i.Node, i.MTUBytes)
 			return func() error { _, err := netns.SetRadioMTU(&l.Net.State, i.Node, before); return err }, err
-		}))
+		})
 	case faultlog.Address:
-		return l.touching(i)(during("another address of the network", func() (func() error, error) {
+		return l.during(i, "another address of the network", func() (func() error, error) {
 			return func() error { return netns.SetRadioAddress(&l.Net.State, i.Node, true) }, netns.SetRadioAddress(&l.Net.State, i.Node, false)
-		}))
+		})
 	case faultlog.Gone:
 		if i.Target == faultlog.Database {
-			return l.databaseGone(ctx, i)
+			return l.gone(ctx, i, l.holdDatabase)
 		}
-		return l.orchestratorGone(ctx, i)
+		return l.gone(ctx, i, func(on bool) error {
+			l.HoldOrchestrator(on)
+			return nil
+		})
 	case faultlog.DatabaseReadOnly:
 		return l.readOnly(ctx, i)
 	case faultlog.DatabaseFull:
@@ -109,7 +112,7 @@ func (l *Lab) Inject(ctx context.Context, i Injection) (Injected, error) {
 
 // impaired has a node's control link lose or delay packets.
 func (l *Lab) impaired(i Injection, how netns.Impairment, detail string) (Injected, error) {
-	return during(detail, func() (func() error, error) { return l.Net.ImpairControlLink(i.Node, how) })
+	return l.during(i, detail, func() (func() error, error) { return l.Net.ImpairControlLink(i.Node, how) })
 }
 
 // maxRoom bounds what a full disk takes before it is full, in bytes: a few records.
@@ -129,17 +132,9 @@ func (l *Lab) disk(i Injection, does faultdisk.Failure, detail string) (Injected
 }
 
 // during is a fault that lasts until end is called, and needs no time after that.
-func during(detail string, begin func() (end func() error, err error)) (Injected, error) {
+func (l *Lab) during(i Injection, detail string, begin func() (end func() error, err error)) (Injected, error) {
 	end, err := begin()
-	return Injected{Detail: detail, End: end}, err
-}
-
-// touching says of a fault whether it can change the outcome of an attempt.
-func (l *Lab) touching(i Injection) func(Injected, error) (Injected, error) {
-	return func(in Injected, err error) (Injected, error) {
-		in.Touches = l.touches(i)
-		return in, err
-	}
+	return Injected{Touches: l.touches(i), Detail: detail, End: end}, err
 }
 
 func (l *Lab) powerCut(i Injection) (Injected, error) {
@@ -150,17 +145,16 @@ func (l *Lab) powerCut(i Injection) (Injected, error) {
 	return Injected{Touches: l.touches(i), Detail: "interfaces down, all processes killed", End: restore, Working: working}, err
 }
 
-// orchestratorGone kills the orchestrator, and has it not be started again.
-func (l *Lab) orchestratorGone(ctx context.Context, i Injection) (Injected, error) {
+// gone kills a process, and holds it from being started again until the end.
+func (l *Lab) gone(ctx context.Context, i Injection, hold func(on bool) error) (Injected, error) {
 	id, what, err := l.await(ctx, i)
 	if err != nil {
 		return Injected{}, err
 	}
-	l.HoldOrchestrator(true)
-	end := func() error {
-		l.HoldOrchestrator(false)
-		return nil
+	if err := hold(true); err != nil {
+		return Injected{}, err
 	}
+	end := func() error { return hold(false) }
 	if err := id.Signal(syscall.SIGKILL); err != nil && !process.Ended(err) {
 		return Injected{}, errors.Join(err, end())
 	}
@@ -218,7 +212,7 @@ func (l *Lab) signal(i Injection, id process.Identity, what string) (Injected, e
 // pass the node of a relay on which no driver runs: the emulator forwards them.
 func (l *Lab) touches(i Injection) bool {
 	switch i.Target {
-	case faultlog.Orchestrator, faultlog.Database, faultlog.ControlLink:
+	case faultlog.Orchestrator, faultlog.Database, faultlog.ControlLink, faultlog.Clock:
 		return false
 	case faultlog.Agent, faultlog.Disk, faultlog.Node, faultlog.Radio:
 		return !l.Idle(i.Node)

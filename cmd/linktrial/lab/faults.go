@@ -31,6 +31,7 @@ import (
 	"linktrial/internal/wallclock"
 	"linktrial/internal/yamldoc"
 	"linktrial/lab/faults"
+	"linktrial/orchestrator/postgres"
 )
 
 // faultFlags are the flags of a campaign of faults.
@@ -234,7 +235,7 @@ func (r *rehearsal) injector() *faults.Lab {
 		Net:                r.lab,
 		Second:             r.secondAgent,
 		SecondOrchestrator: r.secondOrchestrator,
-		Database:           filepath.Join(r.s.Data, privateDatabase),
+		Database:           filepath.Join(r.s.Data, postgres.Folder),
 		Agent: func(role radio.Role) int {
 			for i, n := range r.lab.State.Nodes {
 				if n.Role == role {

@@ -19,9 +19,6 @@ import (
 	"linktrial/orchestrator/postgres"
 )
 
-// privateDatabase is the folder of the orchestrator's PostgreSQL in its data folder.
-const privateDatabase = postgres.Folder
-
 // databaseDisk starts orchestrators for whom a file system that can be full lies over
 // the folder of their database. It is in their mount namespace alone, and so goes with
 // the last of their processes, however the rehearsal ends.
@@ -111,7 +108,7 @@ func (h *hold) wait(ctx context.Context) error {
 // be kept from being started again and leaves in the database what faults put there, and
 // where a fault is to fill the disk of its database, on one that can be full.
 func (r *rehearsal) startOrchestrator(ctx context.Context, log *os.File) (*Orchestrator, error) {
-	path := filepath.Join(r.s.Data, privateDatabase)
+	path := filepath.Join(r.s.Data, postgres.Folder)
 	if r.schedule == nil {
 		return StartOrchestrator(ctx, r.s, r.s.Data, log, r.log)
 	}

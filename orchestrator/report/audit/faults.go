@@ -42,7 +42,7 @@ func (a *auditor) checkFaults() {
 	outcomes := newTally()
 	leads := a.leaderClock()
 	for _, x := range a.history.all {
-		f := overlapping(slices.DeleteFunc(slices.Clone(touching), func(f faultlog.Fault) bool { return !a.uses(x, f.Driver) }), x, leads.ahead())
+		f := a.overlapping(touching, x, leads.ahead())
 		if f == nil {
 			continue
 		}
@@ -60,24 +60,21 @@ func (a *auditor) uses(x *attempt, driver string) bool {
 	if driver == "" || x.trial < 0 || x.trial >= len(a.sheet.Trials) {
 		return true
 	}
-	t := &a.sheet.Trials[x.trial]
-	return slices.ContainsFunc(slices.Concat(t.Flows, t.Probes), func(f runsheet.Flow) bool {
-		for i := range a.sheet.Treatments {
-			of := &a.sheet.Treatments[i]
-			if of.Name == f.Treatment {
-				return of.Protocol == driver || slices.ContainsFunc(of.Via, func(v runsheet.Via) bool { return v.Protocol == driver })
-			}
-		}
-		return true
+	return slices.ContainsFunc(a.sheet.Trials[x.trial].Carried(), func(f runsheet.Flow) bool {
+		t := a.sheet.Treatment(f.Treatment)
+		return t == nil || t.Protocol == driver || slices.ContainsFunc(t.Via, func(v runsheet.Via) bool { return v.Protocol == driver })
 	})
 }
 
-// overlapping is the first fault that overlaps an attempt; nil: none does. Faults are
+// overlapping is the first fault that overlaps an attempt and may matter to it; nil: none does. Faults are
 // placed by a clock that is ahead of the leading node's.
-func overlapping(faults []faultlog.Fault, x *attempt, ahead time.Duration) *faultlog.Fault {
+func (a *auditor) overlapping(faults []faultlog.Fault, x *attempt, ahead time.Duration) *faultlog.Fault {
 	for i := range faults {
 		f := &faults[i]
 		if x.ended && x.endedAt.Add(ahead).Before(f.From) || !f.To.IsZero() && f.To.Before(x.started.Add(ahead)) {
+			continue
+		}
+		if !a.uses(x, f.Driver) {
 			continue
 		}
 		return f
