@@ -44,9 +44,15 @@ func (x *execution) execute(ctx context.Context) error {
 	r, a := x.run, x.run.a
 	guard := &trust.Guard{Runner: a.runner, Drivers: a.runner, Sheet: x.sheet, Refused: func(err error) { r.cancel(err) }}
 	if ctx.Err() == nil {
-		if err := guard.CheckAll(ctx, a.cfg.Role); err != nil {
+		err := guard.CheckAll(ctx, a.cfg.Role)
+		switch {
+		case ctx.Err() == nil && err != nil:
 			return err
+		case interrupted(context.Cause(ctx)):
+			return context.Cause(ctx)
 		}
+		// What a finish or an abort cut short says nothing of the drivers, and the
+		// executor writes the journal's end.
 	}
 	x.watcher = r.newWatcher(&x.sheet.Radio, x.sheet.Valid, x.journal)
 	defer x.watcher.stop()

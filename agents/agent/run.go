@@ -273,11 +273,11 @@ func (j runJournal) Sync() error {
 	return err
 }
 
-// closeJournal completes the journal of a run that is over on this node; failed
-// is why it could not be executed.
+// closeJournal completes the journal of a run that is over on this node, while its agent
+// goes on; failed is why it could not be executed.
 func (r *run) closeJournal(j *journal.File, failed error) error {
 	over, _ := ended(j) // a journal that cannot be read has its error in failed
-	if failed != nil && !interrupted(failed) && !over {
+	if failed != nil && !over {
 		// The orchestrator must know of it, or it waits for ever.
 		_, err := j.Append(journal.TypeRunEnded, journal.RunEnded{End: journal.RunStopped, Reason: failed.Error()})
 		failed = errors.Join(failed, err, runJournal{j, r}.Sync())

@@ -150,7 +150,7 @@ func (g *Guard) named(protocol string) []string {
 // runs, and between a check and a start too.
 func (g *Guard) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
 	if err := g.check(ctx, protocol); err != nil {
-		return nil, g.refuse(err)
+		return nil, g.refuse(ctx, err)
 	}
 	proc, err := g.Runner.Start(ctx, protocol, p)
 	if err != nil {
@@ -160,12 +160,15 @@ func (g *Guard) Start(ctx context.Context, protocol string, p *contract.Paramete
 		proc.Kill()
 		<-proc.Done()
 		proc.Output().Close()
-		return nil, g.refuse(err)
+		return nil, g.refuse(ctx, err)
 	}
 	return proc, nil
 }
 
-func (g *Guard) refuse(err error) error {
+func (g *Guard) refuse(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err // a check that was cut short says nothing of the driver
+	}
 	var refused *DriverError
 	if errors.As(err, &refused) {
 		refused.Changed = true // CheckAll found it good

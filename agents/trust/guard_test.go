@@ -84,3 +84,22 @@ func TestRefusalNamesTheNewestFile(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// stopping is an engine that answers only when nobody waits for it any more.
+type stopping struct{ engine }
+
+func (*stopping) Digest(ctx context.Context, _ string) (driverdigest.Digest, error) {
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+// A start that is cut short, as when a run ends, does not refuse the driver.
+func TestCheckThatIsCutShortRefusesNothing(t *testing.T) {
+	e := &stopping{}
+	g := &Guard{Runner: e, Drivers: e, Sheet: &runsheet.Sheet{}, Refused: func(err error) { t.Errorf("refused: %v", err) }}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Millisecond, cancel)
+	if _, err := g.Start(ctx, "mine", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("the start ends with %v", err)
+	}
+}
