@@ -56,7 +56,7 @@ func (p *radioPoller) current() *telemetry.Poller {
 // host's. What rules of validity are about is read whatever the profile says. Of the
 // profile's addresses it asks those that named, from the signed assignment, has.
 func (a *agent) poller(p *radio.Profile, v *runsheet.Valid, named []string) *telemetry.Poller {
-	c := telemetry.Config{Named: named, Radio: a.cfg.RadioHost, PowerSupplies: a.cfg.PowerSupplies, Logger: a.cfg.Logger}
+	c := telemetry.Config{Named: named, Radio: a.cfg.RadioHost, Role: a.cfg.Role, PowerSupplies: a.cfg.PowerSupplies, Logger: a.cfg.Logger}
 	emulated := a.cfg.Radio == ""
 	switch {
 	case a.cfg.Place == journal.PlaceVirtual:

@@ -29,6 +29,7 @@ type Config struct {
 	// Radio is the address at which this node reaches its own radio; empty:
 	// nobody said, and sources at the radio cannot be read.
 	Radio string
+	Role  radio.Role // of the node, for messages
 	// PowerSupplies is the kernel's folder; empty: [provenance.PowerSupplies].
 	PowerSupplies string
 	// ThermalZones is the kernel's folder; empty: [provenance.ThermalZones].
@@ -229,7 +230,7 @@ func (p *Poller) read(ctx context.Context, t *radio.Telemetry) ([]journal.Readin
 	}
 	if host == radio.TargetRadio {
 		if host = p.cfg.Radio; host == "" {
-			return nil, errors.New("the address at which this node reaches its radio is not configured: state it in the profile (attach.roles.….radio)")
+			return nil, fmt.Errorf("the address at which this node reaches its radio is not known: start the agent with --radio-host, or state attach.roles.%s.radio in the profile", p.cfg.Role)
 		}
 	}
 	var values []journal.Reading

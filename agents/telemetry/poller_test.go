@@ -127,7 +127,7 @@ func TestSourcesThatDoNotAnswer(t *testing.T) {
 	}
 	secret := source("secret", radio.TelemetrySNMP, "127.0.0.1", none)
 	secret.SNMP = &radio.SNMP{Version: "3", User: "u", Auth: "sha", AuthEnv: "RADIO_AUTH"}
-	got := check(t, Config{Env: func(string) string { return "" }, PowerSupplies: t.TempDir(), Sources: []radio.Telemetry{
+	got := check(t, Config{Role: radio.RoleClient, Env: func(string) string { return "" }, PowerSupplies: t.TempDir(), Sources: []radio.Telemetry{
 		source("deaf", radio.TelemetrySNMP, "127.0.0.1", port(t, deaf.LocalAddr())),
 		source("refused", radio.TelemetrySNMP, "127.0.0.1", none),
 		source("http", radio.TelemetryHTTP, "127.0.0.1", port(t, mute.Addr())),
@@ -145,7 +145,7 @@ func TestSourcesThatDoNotAnswer(t *testing.T) {
 		fmt.Sprintf("http-none ! nothing answers HTTP at 127.0.0.1:%d", none),
 		fmt.Sprintf("gps ! no answer to gpsd from %s within 2s", mute.Addr()),
 		fmt.Sprintf("gps-none ! nothing answers gpsd at 127.0.0.1:%d", none),
-		"radio ! the address at which this node reaches its radio is not configured",
+		"radio ! the address at which this node reaches its radio is not known: start the agent with --radio-host, or state attach.roles.client.radio in the profile",
 		"secret ! the radio profile names RADIO_AUTH as a secret of the radio's SNMP",
 		"power ! this node has no battery that reports its charge, and no sensor of its temperature",
 	} {

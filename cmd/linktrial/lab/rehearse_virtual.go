@@ -286,8 +286,11 @@ func (v *virtual) keepMeasured(ctx context.Context, cfg uml.RunConfig, result um
 	return errors.Join(v.keepLogs(cfg, result), os.RemoveAll(cfg.Dir))
 }
 
-// completed blocks until the orchestrator has ended so many runs, or ctx ends.
+// completed blocks until the orchestrator has ended so many runs, or ctx ends, and says
+// so where that takes long.
 func (v *virtual) completed(ctx context.Context, want int) error {
+	waiting := terminal.NewWaiting(os.Stdout)
+	defer waiting.Stop()
 	for {
 		res, err := v.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: v.campaign, Limit: 10_000}))
 		if err != nil {
@@ -302,6 +305,7 @@ func (v *virtual) completed(ctx context.Context, want int) error {
 		if over >= want {
 			return nil
 		}
+		waiting.Step(fmt.Sprintf("the orchestrator has completed %d of %s; one of which a node's journal has no end, as after a fault, takes a minute", over, terminal.Count(want, "run")))
 		if !backoff.Sleep(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("%d of %s that had ended are not completed at the orchestrator: %w", want-over, terminal.Count(want, "run"), ctx.Err())
 		}
