@@ -8,6 +8,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/faultlog"
+	"linktrial/internal/radio"
 )
 
 // checkFaults looks for an attempt that an injected fault touched, and that counts for
@@ -74,12 +75,23 @@ func (a *auditor) overlapping(faults []faultlog.Fault, x *attempt, ahead time.Du
 		if x.ended && x.endedAt.Add(ahead).Before(f.From) || !f.To.IsZero() && f.To.Before(x.started.Add(ahead)) {
 			continue
 		}
-		if !a.uses(x, f.Driver) {
+		if !a.uses(x, f.Driver) || a.over(f, x, ahead) {
 			continue
 		}
 		return f
 	}
 	return nil
+}
+
+// over reports whether a fault was over when an attempt began, though the list ends it
+// later: when it ended is noted after that was done. The leading node's agent begins
+// attempts, so it ran; and where nothing listens on that node, each attempt has processes
+// of its own there.
+func (a *auditor) over(f *faultlog.Fault, x *attempt, ahead time.Duration) bool {
+	if f.Node != string(radio.RoleClient) || !x.started.Add(ahead).After(f.From.Add(injecting)) {
+		return false
+	}
+	return f.Target == faultlog.Agent || f.Target == faultlog.Node || f.Target == faultlog.Driver && len(a.sheet.Listeners(radio.RoleClient)) == 0
 }
 
 // injecting is how long after its begin and before its end a fault may not be in effect:

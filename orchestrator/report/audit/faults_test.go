@@ -8,6 +8,7 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/faultlog"
+	"linktrial/internal/radio"
 )
 
 // The times of a list lie around injection and end, so that only what remains of a fault
@@ -50,4 +51,34 @@ func TestWhoseDriver(t *testing.T) {
 		}
 	}
 	require.True(t, a.uses(&attempt{trial: 7}, "udt"), "of a trial that is not in the sheet nothing is known")
+}
+
+// When a fault ended is noted after that was done: an attempt that the leading node's agent
+// began meanwhile is not one that the fault's end, as the list has it, overlaps.
+func TestOverBeforeTheAttempt(t *testing.T) {
+	began := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	x := &attempt{started: began, endedAt: began.Add(4 * time.Second), ended: true}
+	alone := []runsheet.Treatment{{Name: "one", Protocol: "tcp"}}
+	carried := []runsheet.Treatment{{Name: "one", Protocol: "tcp", Via: []runsheet.Via{{Protocol: "split", At: radio.RoleClient}}}}
+	for name, c := range map[string]struct {
+		kind       faultlog.Kind
+		target     faultlog.Target
+		node       radio.Role
+		from       time.Duration
+		treatments []runsheet.Treatment
+		overlaps   bool
+	}{
+		"the leader's power":                       {faultlog.PowerCut, faultlog.Node, radio.RoleClient, -4 * time.Second, alone, false},
+		"the leader's power, just then":            {faultlog.PowerCut, faultlog.Node, radio.RoleClient, -400 * time.Millisecond, alone, true},
+		"the leader's power, meanwhile":            {faultlog.PowerCut, faultlog.Node, radio.RoleClient, time.Millisecond, alone, true},
+		"the server's power":                       {faultlog.PowerCut, faultlog.Node, radio.RoleServer, -4 * time.Second, alone, true},
+		"a driver of an earlier attempt":           {faultlog.Stop, faultlog.Driver, radio.RoleClient, -4 * time.Second, alone, false},
+		"a driver that may listen at the leader":   {faultlog.Stop, faultlog.Driver, radio.RoleClient, -4 * time.Second, carried, true},
+		"the leader's agent":                       {faultlog.Stop, faultlog.Agent, radio.RoleClient, -4 * time.Second, alone, false},
+		"the leader's interface, which stays down": {faultlog.RadioDown, faultlog.Radio, radio.RoleClient, -4 * time.Second, alone, true},
+	} {
+		a := &auditor{sheet: &runsheet.Sheet{Treatments: c.treatments}}
+		f := faultlog.Fault{Kind: c.kind, Target: c.target, Node: string(c.node), From: began.Add(c.from), To: began.Add(time.Second), Touches: true}
+		require.Equal(t, c.overlaps, a.overlapping([]faultlog.Fault{f}, x, 0) != nil, name)
+	}
 }
