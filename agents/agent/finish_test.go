@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"linktrial/executor"
 	"linktrial/executor/journal"
+	"linktrial/executor/replay"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 )
@@ -58,13 +58,12 @@ func TestEndWhileDriversAreCompared(t *testing.T) {
 			require.NoError(t, err)
 			defer j.Close()
 			err = (&execution{run: r, encoded: encoded, sheet: sheet, journal: j}).execute(ctx)
-			var last journal.RunEnded
-			require.NoError(t, j.Records(func(rec journal.Record) error {
-				if rec.Type == journal.TypeRunEnded {
-					return json.Unmarshal(rec.Body, &last)
-				}
-				return nil
-			}))
+			state, rerr := replay.Journal(j)
+			require.NoError(t, rerr)
+			last := journal.RunEnded{}
+			if state.Ended != nil {
+				last = *state.Ended
+			}
 			require.Equal(t, c.end, last.End)
 			require.Equal(t, c.end == "", errors.Is(err, context.Canceled), "%v", err)
 		})

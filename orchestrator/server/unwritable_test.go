@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +89,7 @@ func TestDatabaseTakesNoChanges(t *testing.T) {
 			fails(t, err, connect.CodeUnavailable, "the database "+c.why+", so nothing can be stored: nothing is lost")
 			// A database whose answer takes longer than [server.HealthLimit], as on a busy
 			// machine, rightly counts as one that does not answer: then it is asked again.
-			says := regexp.MustCompile(`^the database ` + c.why + ` \(since \d\d:\d\d:\d\d UTC, \d+ s\): nothing is lost`)
+			says := `^the database ` + c.why + ` \(since \d\d:\d\d:\d\d UTC, \d+ s\): nothing is lost`
 			require.EventuallyWithT(t, func(now *assert.CollectT) {
 				status, text := healthOf(t, s.base)
 				assert.Equal(now, http.StatusServiceUnavailable, status)
