@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"linktrial/internal/identity"
+	"linktrial/internal/unit"
 )
 
 // explain turns a failure into a text that a person at the node can act on. It
@@ -55,7 +56,7 @@ func (s *Session) logFailure(err error, logged string) string {
 	switch {
 	case kind == logged:
 	case kind == "unreachable" || identity.IsTransport(err):
-		s.status(fmt.Sprintf("no contact with %s since %s; the node continues without it", s.cfg.URL, s.cfg.Clock.Now().Format(time.DateTime)))
+		s.status(fmt.Sprintf("no contact with %s since %s; the node continues without it", s.cfg.URL, unit.Moment(s.cfg.Clock.Now())))
 		s.cfg.Logger.Warn("orchestrator cannot be reached; the node continues without it and retries", "url", s.cfg.URL, "error", text)
 	default:
 		s.status("the orchestrator refuses this node: " + text)

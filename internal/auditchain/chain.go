@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"linktrial/internal/signature"
+	"linktrial/internal/unit"
 )
 
 // entryDomain is what the hashed bytes begin with.
@@ -142,20 +143,20 @@ func (c *Check) Entry(e Entry) error {
 	before := c.Last
 	switch {
 	case e.ID <= before.ID:
-		return problem(e.ID, "entry %d of %s comes after entry %d", e.ID, when(e.At), before.ID)
+		return problem(e.ID, "entry %d of %s comes after entry %d", e.ID, unit.Moment(e.At), before.ID)
 	case e.Over(before.Hash) == e.Hash:
 	case e.ID > before.ID+1:
-		return problem(before.ID+1, "%s before entry %d of %s", missing(before.ID+1, e.ID-1), e.ID, when(e.At))
+		return problem(before.ID+1, "%s before entry %d of %s", missing(before.ID+1, e.ID-1), e.ID, unit.Moment(e.At))
 	case before.ID == 0:
-		return problem(e.ID, "entry %d of %s was changed: its hash is not that of its content", e.ID, when(e.At))
+		return problem(e.ID, "entry %d of %s was changed: its hash is not that of its content", e.ID, unit.Moment(e.At))
 	default:
-		return problem(e.ID, "entry %d of %s was changed, or entry %d before it: its hash is not that of its content and of the hash before it", e.ID, when(e.At), before.ID)
+		return problem(e.ID, "entry %d of %s was changed, or entry %d before it: its hash is not that of its content and of the hash before it", e.ID, unit.Moment(e.At), before.ID)
 	}
 	if e.ID > before.ID+1 {
 		// The chain was made again without an entry that was signed.
 		for _, id := range slices.Sorted(maps.Keys(c.expected)) {
 			if id > before.ID && id < e.ID {
-				return problem(id, "entry %d is missing before entry %d of %s: it %s", id, e.ID, when(e.At), c.expected[id].why)
+				return problem(id, "entry %d is missing before entry %d of %s: it %s", id, e.ID, unit.Moment(e.At), c.expected[id].why)
 			}
 		}
 	}
@@ -171,7 +172,7 @@ func (c *Check) Entry(e Entry) error {
 }
 
 func differs(e *Entry, x expectation) *Problem {
-	return problem(e.ID, "entry %d of %s, or one before it, was changed and the chain made again: it %s with another hash", e.ID, when(e.At), x.why)
+	return problem(e.ID, "entry %d of %s, or one before it, was changed and the chain made again: it %s with another hash", e.ID, unit.Moment(e.At), x.why)
 }
 
 // Head takes a signed head, of the last entry that came or of a later one.
@@ -179,7 +180,7 @@ func (c *Check) Head(h Head) error {
 	if err := c.keys.VerifyAuditHead(h.Message(), h.Signature); err != nil {
 		return problem(h.Entry, "the signed head of entry %d: %s", h.Entry, err)
 	}
-	if err := c.Expect(h.Entry, h.Hash, "was signed on "+when(h.Signed)); err != nil {
+	if err := c.Expect(h.Entry, h.Hash, "was signed on "+unit.Moment(h.Signed)); err != nil {
 		return err
 	}
 	c.Signed = max(c.Signed, h.Entry)
@@ -217,7 +218,7 @@ func (c *Check) End() error {
 	last := ids[len(ids)-1]
 	end := "the log is empty"
 	if c.Last.ID > 0 {
-		end = fmt.Sprintf("the last one is entry %d of %s", c.Last.ID, when(c.Last.At))
+		end = fmt.Sprintf("the last one is entry %d of %s", c.Last.ID, unit.Moment(c.Last.At))
 	}
 	return problem(c.Last.ID+1, "%s at the end: %s, but entry %d %s", missing(c.Last.ID+1, last), end, last, c.expected[last].why)
 }
@@ -228,8 +229,6 @@ func missing(first, last int64) string {
 	}
 	return fmt.Sprintf("entries %d to %d are missing", first, last)
 }
-
-func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // ParseHash takes 32 bytes.
 func ParseHash(b []byte) (Hash, error) {

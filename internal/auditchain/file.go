@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"linktrial/internal/signature"
+	"linktrial/internal/unit"
 )
 
 // An export has a JSON object a line: one with the format and the public keys, then
@@ -272,7 +273,7 @@ func (c *Check) Complete() error {
 		return err
 	}
 	if c.Signed < c.Last.ID {
-		return problem(c.Signed+1, "no signed head covers the entries after entry %d up to entry %d of %s: the end of the export is missing", c.Signed, c.Last.ID, when(c.Last.At))
+		return problem(c.Signed+1, "no signed head covers the entries after entry %d up to entry %d of %s: the end of the export is missing", c.Signed, c.Last.ID, unit.Moment(c.Last.At))
 	}
 	return nil
 }

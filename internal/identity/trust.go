@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"linktrial/internal/unit"
 )
 
 // TimeError reports a certificate that is valid but for its time: by this
@@ -19,17 +21,14 @@ type TimeError struct {
 
 func (e *TimeError) Error() string {
 	if e.Now.Before(e.NotBefore) {
-		return fmt.Sprintf("%s is valid from %s on, and this machine's clock says %s", e.What, Moment(e.NotBefore), Moment(e.Now))
+		return fmt.Sprintf("%s is valid from %s on, and this machine's clock says %s", e.What, unit.Moment(e.NotBefore), unit.Moment(e.Now))
 	}
-	return fmt.Sprintf("%s expired at %s, and this machine's clock says %s", e.What, Moment(e.NotAfter), Moment(e.Now))
+	return fmt.Sprintf("%s expired at %s, and this machine's clock says %s", e.What, unit.Moment(e.NotAfter), unit.Moment(e.Now))
 }
 
 // ErrOtherAuthority reports a server whose certificate is of another authority, or
 // that shows none.
 var ErrOtherAuthority = errors.New("not the orchestrator of the authority that is trusted here")
-
-// Moment formats a time for people, in UTC.
-func Moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // VerifyOrchestrator checks, after a handshake, that the other side is the
 // orchestrator of an authority. Errors are [ErrOtherAuthority] or a [TimeError].
@@ -76,7 +75,7 @@ func ClockWords(here, there time.Time) string {
 		return ""
 	}
 	return fmt.Sprintf("this machine's clock says %s and the orchestrator's %s: it is %s %s it; set the one that is wrong (timedatectl, chronyc makestep), then try again",
-		Moment(here), Moment(there), span(d), word)
+		unit.Moment(here), unit.Moment(there), span(d), word)
 }
 
 func span(d time.Duration) string {

@@ -1,6 +1,6 @@
 // Package unit reads and writes quantities as people write them in plans and
 // profiles: "256 KiB", "2 Mbit/s", "673.1 ft". Comes in: text. Goes out: numbers
-// in SI base units.
+// in SI base units. It writes moments for people, too, always in UTC.
 //
 // 1 KB is 1024 bytes and 1 MB is 1024 KB, as in the source papers; KiB and MiB
 // are the same. kbit and Mbit are powers of ten, as radios are rated.
@@ -11,6 +11,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // KB is the kilobyte of every table of the product: 1024 bytes.
@@ -112,3 +113,12 @@ func FormatPayload(n int64) string {
 	}
 	return FormatBytes(n)
 }
+
+// Moment formats a moment to the second as people read it everywhere in the product:
+// "2026-05-01 08:30:00 UTC". The nodes of a trial, its director and the readers of its
+// report can be in different zones, so no text depends on where it was written.
+func Moment(t time.Time) string { return t.UTC().Format(time.DateTime + " UTC") }
+
+// Clock formats the time of day of a moment that is known to be of these hours:
+// "08:30:00 UTC".
+func Clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " UTC") }

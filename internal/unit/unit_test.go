@@ -3,6 +3,7 @@ package unit
 import (
 	"math"
 	"testing"
+	"time"
 )
 
 func TestQuantities(t *testing.T) {
@@ -89,5 +90,12 @@ func TestFormatPayload(t *testing.T) {
 		if got := FormatPayload(n); got != want {
 			t.Errorf("%d is %q, expected %q", n, got, want)
 		}
+	}
+}
+
+func TestMoments(t *testing.T) {
+	at := time.Date(2026, 5, 1, 0, 30, 5, 999, time.FixedZone("CEST", 2*3600))
+	if got := Moment(at) + ", " + Clock(at); got != "2026-04-30 22:30:05 UTC, 22:30:05 UTC" {
+		t.Error(got)
 	}
 }

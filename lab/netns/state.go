@@ -18,6 +18,7 @@ import (
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
+	"linktrial/internal/unit"
 )
 
 // DefaultStateDir is where labs write what must be removed after a crash. It
@@ -59,7 +60,7 @@ type Down struct {
 
 // For people.
 func (d *Down) String() string {
-	text := fmt.Sprintf("the emulated radios ended at %s (%s)", d.Since.Local().Format(time.TimeOnly), d.Reason)
+	text := fmt.Sprintf("the emulated radios ended at %s (%s)", unit.Clock(d.Since), d.Reason)
 	if d.Final {
 		return text + "; remove the lab and bring it up again: linktrial lab down, linktrial lab up"
 	}

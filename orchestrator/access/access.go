@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/auditlog"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -200,9 +201,9 @@ func (a *Access) byToken(ctx context.Context, s secret) (Principal, error) {
 	case err != nil:
 		return Principal{}, fmt.Errorf("look up a token: %w", err)
 	case t.RevokedAt != nil:
-		return Principal{}, refuse(Unauthenticated, "token %q of %s was revoked on %s: log in again, or make another", t.Name, t.UserName, day(*t.RevokedAt))
+		return Principal{}, refuse(Unauthenticated, "token %q of %s was revoked on %s: log in again, or make another", t.Name, t.UserName, unit.Moment(*t.RevokedAt))
 	case !now.Before(t.ExpiresAt):
-		return Principal{}, refuse(Unauthenticated, "token %q of %s expired on %s: log in again, or make another", t.Name, t.UserName, day(t.ExpiresAt))
+		return Principal{}, refuse(Unauthenticated, "token %q of %s expired on %s: log in again, or make another", t.Name, t.UserName, unit.Moment(t.ExpiresAt))
 	case t.Disabled:
 		return Principal{}, refuse(Unauthenticated, "the account of %s is disabled: an admin can enable it", t.UserName)
 	}
@@ -254,8 +255,6 @@ func (a *Access) bySession(ctx context.Context, s secret) (Principal, error) {
 func (a *Access) lacksFactor(role Role, has, byProvider bool) bool {
 	return a.cfg.SecondFactor[role] && !has && !byProvider
 }
-
-func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // stream is a call that may outlast what it was allowed by.
 type stream struct {

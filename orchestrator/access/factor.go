@@ -17,6 +17,7 @@ import (
 	"github.com/pquerna/otp/hotp"
 	"github.com/pquerna/otp/totp"
 
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -302,7 +303,7 @@ func (a *Access) checkCode(ctx context.Context, user, code string) error {
 
 // wrongCode names the clock, which is what is wrong most often where there is no network.
 func wrongCode(now time.Time) string {
-	return "the code is wrong: codes follow the clock, and the orchestrator's says " + now.UTC().Format("15:04:05") + " UTC"
+	return "the code is wrong: codes follow the clock, and the orchestrator's says " + unit.Clock(now)
 }
 
 // stepOf is the time step whose code the text is, of those that are taken now.

@@ -266,8 +266,8 @@ func TestTokens(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all.Msg.Tokens, 2)
 	require.NoError(t, revoke(dirk, "low"))
-	fails(t, h.withToken(low.Text).ask(), connect.CodeUnauthenticated, `token "low" of dirk was revoked on 2026-05-01 08:00 UTC`)
-	fails(t, revoke(dirk, low.Token.Id), connect.CodeFailedPrecondition, "revoked on 2026-05-01 08:00 UTC already")
+	fails(t, h.withToken(low.Text).ask(), connect.CodeUnauthenticated, `token "low" of dirk was revoked on 2026-05-01 08:00:00 UTC`)
+	fails(t, revoke(dirk, low.Token.Id), connect.CodeFailedPrecondition, "revoked on 2026-05-01 08:00:00 UTC already")
 	require.NoError(t, create(dirk, "low", viewer, 60), "a name is free again")
 
 	h.clock.step(access.APITokenLife)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -125,7 +126,7 @@ func (a *Access) RevokeToken(ctx context.Context, by Principal, name string) (db
 	case len(mine) > 1:
 		return none, refuse(Invalid, "%q is the identity of one token and the name of another: give the identity of the other", name)
 	case mine[0].RevokedAt != nil:
-		return none, refuse(NotNow, "token %q of %s was revoked on %s already", mine[0].Name, mine[0].UserName, day(*mine[0].RevokedAt))
+		return none, refuse(NotNow, "token %q of %s was revoked on %s already", mine[0].Name, mine[0].UserName, unit.Moment(*mine[0].RevokedAt))
 	}
 	t := dbsqlc.TokensRow(mine[0])
 	if _, err := a.store.RevokeToken(ctx, dbsqlc.RevokeTokenParams{ID: t.ID, RevokedAt: &now}); err != nil {

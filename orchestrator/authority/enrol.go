@@ -12,6 +12,7 @@ import (
 
 	"linktrial/internal/identity"
 	"linktrial/internal/quota"
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -71,7 +72,7 @@ func (a *Authority) Enrol(ctx context.Context, secret, csr []byte, from string) 
 			return err
 		}
 		if t.WithdrawnAt != nil {
-			return fmt.Errorf("%w: it was withdrawn at %s, when the node was revoked or enrolled with another; make another with 'linktrial node token --name %s'", ErrToken, identity.Moment(*t.WithdrawnAt), node)
+			return fmt.Errorf("%w: it was withdrawn at %s, when the node was revoked or enrolled with another; make another with 'linktrial node token --name %s'", ErrToken, unit.Moment(*t.WithdrawnAt), node)
 		}
 		if t.UsedAt != nil {
 			first, err := q.CertificateOfToken(ctx, h[:])
@@ -80,14 +81,14 @@ func (a *Authority) Enrol(ctx context.Context, secret, csr []byte, from string) 
 			}
 			if !bytes.Equal(first.KeyHash, keyHash(cert)) || first.RevokedAt != nil {
 				return fmt.Errorf("%w: it was used already, at %s from %s; if that was not %s itself, revoke it with 'linktrial node revoke %s', and make another token with 'linktrial node token --name %s'",
-					ErrToken, identity.Moment(*t.UsedAt), t.UsedFrom, node, node, node)
+					ErrToken, unit.Moment(*t.UsedAt), t.UsedFrom, node, node, node)
 			}
 			again = true
 			cert, err = x509.ParseCertificate(first.Der)
 			return err
 		}
 		if !now.Before(t.ExpiresAt) {
-			return fmt.Errorf("%w: it expired at %s, and it is %s now; make another with 'linktrial node token --name %s'", ErrToken, identity.Moment(t.ExpiresAt), identity.Moment(now), node)
+			return fmt.Errorf("%w: it expired at %s, and it is %s now; make another with 'linktrial node token --name %s'", ErrToken, unit.Moment(t.ExpiresAt), unit.Moment(now), node)
 		}
 		if err := q.UseNodeToken(ctx, dbsqlc.UseNodeTokenParams{Hash: h[:], UsedAt: &now, UsedFrom: from}); err != nil {
 			return fmt.Errorf("use the token: %w", err)

@@ -12,6 +12,7 @@ import (
 
 	"linktrial/internal/agentprotocol"
 	"linktrial/internal/identity"
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/admission"
 )
 
@@ -66,7 +67,7 @@ func (a *Authority) caller(ctx context.Context) (node string, cert *x509.Certifi
 		case !named:
 			return refuse("the certificate of %q is not an agent's: %s", cert.Subject.CommonName, again)
 		case now.After(cert.NotAfter):
-			return refuse("the certificate of %s expired at %s, and the orchestrator's clock says %s: %s", name, identity.Moment(cert.NotAfter), identity.Moment(now), again)
+			return refuse("the certificate of %s expired at %s, and the orchestrator's clock says %s: %s", name, unit.Moment(cert.NotAfter), unit.Moment(now), again)
 		}
 		return refuse("the certificate of %s is not in this orchestrator's records, which may have been put back from an older backup: %s", name, again)
 	}
@@ -74,9 +75,9 @@ func (a *Authority) caller(ctx context.Context) (node string, cert *x509.Certifi
 	case !x.revoked.IsZero():
 		return refuse("%s", x.revocation())
 	case now.After(x.notAfter):
-		return refuse("the certificate of %s expired at %s, and the orchestrator's clock says %s: enrol the node again with a new token", x.node, identity.Moment(x.notAfter), identity.Moment(now))
+		return refuse("the certificate of %s expired at %s, and the orchestrator's clock says %s: enrol the node again with a new token", x.node, unit.Moment(x.notAfter), unit.Moment(now))
 	case now.Before(cert.NotBefore):
-		return refuse("the certificate of %s is valid from %s on, and the orchestrator's clock says %s: set the orchestrator's clock", x.node, identity.Moment(cert.NotBefore), identity.Moment(now))
+		return refuse("the certificate of %s is valid from %s on, and the orchestrator's clock says %s: set the orchestrator's clock", x.node, unit.Moment(cert.NotBefore), unit.Moment(now))
 	}
 	return x.node, cert, nil
 }
@@ -86,7 +87,7 @@ func (x *record) revocation() string {
 	if x.reason != "" {
 		why = " (" + x.reason + ")"
 	}
-	return fmt.Sprintf("the certificate of %s was revoked at %s by %s%s: enrol the node again with a new token if it is to take part", x.node, identity.Moment(x.revoked), x.revokedBy, why)
+	return fmt.Sprintf("the certificate of %s was revoked at %s by %s%s: enrol the node again with a new token if it is to take part", x.node, unit.Moment(x.revoked), x.revokedBy, why)
 }
 
 var errorWriter = connect.NewErrorWriter()

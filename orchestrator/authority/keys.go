@@ -21,6 +21,7 @@ import (
 
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/identity"
+	"linktrial/internal/unit"
 )
 
 // Files of the authority in the orchestrator's data folder.
@@ -67,7 +68,7 @@ func openKeys(dir string, now time.Time) (pair, error) {
 		return pair{}, fmt.Errorf("authority: %s: the certificate is not an authority's", path)
 	}
 	if now.After(p.cert.NotAfter) {
-		return pair{}, fmt.Errorf("authority: %s expired at %s by this machine's clock: set the clock, or move it away and enrol all nodes again", path, identity.Moment(p.cert.NotAfter))
+		return pair{}, fmt.Errorf("authority: %s expired at %s by this machine's clock: set the clock, or move it away and enrol all nodes again", path, unit.Moment(p.cert.NotAfter))
 	}
 	return p, publish(dir, p.cert)
 }

@@ -16,11 +16,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"linktrial/internal/signature"
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/postgres"
 )
 
@@ -46,7 +46,7 @@ type ForeignError struct {
 
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("the backup of linktrial %s at %s is signed by the orchestrator with the key %s, which you did not name as one to trust: compare it with the one that 'linktrial backup create' printed, then repeat with --accept-foreign and this fingerprint, or with --trusted-keys and a file of that orchestrator's public keys",
-		e.Manifest.Version, e.Manifest.Taken.Format(time.DateTime+" UTC"), e.Key.Fingerprint())
+		e.Manifest.Version, unit.Moment(e.Manifest.Taken), e.Key.Fingerprint())
 }
 
 // Restore restores a backup into a data folder that has no database yet, or into an

@@ -9,6 +9,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/radio"
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/campaign/nodes"
 )
 
@@ -41,7 +42,7 @@ func contact(n *nodes.Node, now time.Time) *linktrialv1.Check {
 		Meaning: "no run can be started on the node, and nothing on it can be checked"}
 	if !n.Connected {
 		c.State = linktrialv1.CheckState_CHECK_STATE_FAILED
-		c.Found = fmt.Sprintf("no contact for %s, since %s", now.Sub(n.LastContact).Round(time.Second), n.LastContact.UTC().Format("2006-01-02 15:04:05 UTC"))
+		c.Found = fmt.Sprintf("no contact for %s, since %s", now.Sub(n.LastContact).Round(time.Second), unit.Moment(n.LastContact))
 		c.Remedy = remedy(n.Name, radio.Role(n.Role))
 	}
 	return c

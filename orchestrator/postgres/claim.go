@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"linktrial/internal/backoff"
+	"linktrial/internal/unit"
 )
 
 // Claim is one user's sole right to a database, for as long as its connection
@@ -172,7 +173,7 @@ func (c *Claim) try(ctx context.Context, conn *pgx.Conn) error {
 	}
 	when := ""
 	if since != nil {
-		when = " since " + since.UTC().Format(time.DateTime+" UTC")
+		when = " since " + unit.Moment(*since)
 	}
 	return &takenError{name, fmt.Sprintf("the database is in use by another program (%s%s%s): stop that one, or name another database with --database; a machine that has just failed lets go of it within half a minute", name, at, when)}
 }

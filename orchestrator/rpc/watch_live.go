@@ -13,6 +13,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
@@ -202,10 +203,10 @@ func (w *watcher) sendUnwritable(now *store.Unwritable) error {
 		return nil
 	case now == nil:
 		return w.note(w.order[i], linktrialv1.Note_KIND_UNSPECIFIED, fmt.Sprintf("the database takes changes again: since %s, for %.0f s, it took none; nothing was lost",
-			before.Since.UTC().Format("15:04:05 UTC"), time.Since(before.Since).Seconds()))
+			unit.Clock(before.Since), time.Since(before.Since).Seconds()))
 	}
 	return w.note(w.order[i], linktrialv1.Note_KIND_UNSPECIFIED, fmt.Sprintf("since %s the database %s; nothing is lost: nodes continue, keep what they measure, and deliver it when that is repaired",
-		now.Since.UTC().Format("15:04:05 UTC"), now.Why))
+		unit.Clock(now.Since), now.Why))
 }
 
 // sendNoContact sends with which nodes there is no contact: when that begins, when
@@ -217,7 +218,7 @@ func (w *watcher) sendNoContact(id string, x *watched, missing []nodes.MissingNo
 		sent, known := x.noContact[n.Name]
 		if !known {
 			if err := w.note(id, linktrialv1.Note_KIND_NO_CONTACT, fmt.Sprintf("no contact with agent %s since %s, %.0f s; whether the run continues there is not known, and records that it keeps arrive when it is back",
-				n.Name, n.Since.UTC().Format("15:04:05 UTC"), now.Sub(n.Since).Seconds())); err != nil {
+				n.Name, unit.Clock(n.Since), now.Sub(n.Since).Seconds())); err != nil {
 				return err
 			}
 		}

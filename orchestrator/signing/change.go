@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -134,7 +135,7 @@ func (t *Trust) request(ctx context.Context, r dbsqlc.ChangeRequest) (*Change, e
 			if p.RequestedBy == r.RequestedBy && p.Reason == r.Reason {
 				return &p, nil
 			}
-			return nil, fmt.Errorf("%w: %s requested this already; another admin can confirm request %s until %s", ErrNotNow, p.RequestedBy, p.ID, minute(p.ExpiresAt))
+			return nil, fmt.Errorf("%w: %s requested this already; another admin can confirm request %s until %s", ErrNotNow, p.RequestedBy, p.ID, unit.Moment(p.ExpiresAt))
 		}
 	}
 	if n >= maxPending {
@@ -153,8 +154,6 @@ func (t *Trust) request(ctx context.Context, r dbsqlc.ChangeRequest) (*Change, e
 	return &c, nil
 }
 
-func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
-
 // open returns a request that can be decided, locked.
 func (t *Trust) open(ctx context.Context, q *dbsqlc.Queries, id string) (dbsqlc.ChangeRequest, error) {
 	r, err := q.ChangeRequestForUpdate(ctx, id)
@@ -166,9 +165,9 @@ func (t *Trust) open(ctx context.Context, q *dbsqlc.Queries, id string) (dbsqlc.
 	}
 	switch c := t.change(r); c.State {
 	case Confirmed, Refused:
-		return r, fmt.Errorf("%w: request %s was %s by %s at %s", ErrNotNow, r.ID, c.State, *r.DecidedBy, minute(*r.DecidedAt))
+		return r, fmt.Errorf("%w: request %s was %s by %s at %s", ErrNotNow, r.ID, c.State, *r.DecidedBy, unit.Moment(*r.DecidedAt))
 	case Expired:
-		return r, fmt.Errorf("%w: request %s expired at %s: %s can request it again", ErrNotNow, r.ID, minute(r.ExpiresAt), r.RequestedBy)
+		return r, fmt.Errorf("%w: request %s expired at %s: %s can request it again", ErrNotNow, r.ID, unit.Moment(r.ExpiresAt), r.RequestedBy)
 	}
 	return r, nil
 }

@@ -38,7 +38,7 @@ func TestRequestExpires(t *testing.T) {
 	now = now.Add(time.Hour)
 	_, err = trust.Confirm(ctx, late.ID, late.Hash, "otto")
 	require.ErrorIs(t, err, signing.ErrNotNow)
-	require.ErrorContains(t, err, "expired at 2026-05-01 09:00 UTC: anna can request it again")
+	require.ErrorContains(t, err, "expired at 2026-05-01 09:00:00 UTC: anna can request it again")
 	all, err := trust.Changes(ctx)
 	require.NoError(t, err)
 	require.Equal(t, signing.Expired, all[0].State)

@@ -25,6 +25,8 @@ const foreign =
 /** Twelve hours, months in the order of another language, and the first day of virtual clocks. */
 const clocks =
   /\d\s?[AP]M\b|\b[AP]M\b|\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}, \d{4}|2000-01-01|1 Jan 2000/
+/** Times of day that do not say their zone: in texts it is UTC, on hover the viewer's. */
+const zoneless = /\b\d\d:\d\d:\d\d(?:\.\d+)?(?! (?:UTC|CES?T)\b|[\d.Z])/
 
 let s: Station
 let campaign = ''
@@ -121,7 +123,7 @@ const views: [name: string, path: string, ready: string, prepare?: (page: Page) 
   ['nowhere', '/no/such/page', 'main a'],
 ]
 
-test('every page and dialog has plain words, 24 hours and units', async () => {
+test('every page and dialog has plain words, 24 hours, zones and units', async () => {
   const on = await s.open('/', { locale: 'en-US' })
   const found: string[] = []
   for (const [name, path, ready, prepare] of views) {
@@ -134,6 +136,7 @@ test('every page and dialog has plain words, 24 hours and units', async () => {
     if (prepare && !name.includes('download')) await page.getByRole('dialog').waitFor()
     for (const t of await said(page)) {
       if (foreign.test(t)) found.push(`${name}: “${t.slice(0, 140)}”: ${foreign.exec(t)![0]}`)
+      if (zoneless.test(t)) found.push(`${name}: “${t.slice(0, 140)}”: ${zoneless.exec(t)![0]}`)
       if (clocks.test(t)) found.push(`${name}: “${t.slice(0, 140)}”: ${clocks.exec(t)![0]}`)
     }
     if (await clockFields(page)) found.push(`${name}: a field with the clock of the browser's language`)
@@ -147,8 +150,8 @@ test('the time of a start is one of 24 hours, also in an American browser', asyn
   const page = await s.open('/plans/words', { locale: 'en-US' })
   await page.getByRole('button', { name: /^Schedule/ }).click()
   const dialog = page.getByRole('dialog')
-  await dialog.getByLabel('Time, 24 hours').fill('17:05')
-  await dialog.getByText(/\d{4}-\d\d-\d\d 1[56]:05:00 UTC/).waitFor()
+  await dialog.getByLabel('Time, UTC, 24 hours').fill('17:05')
+  await dialog.getByText(/^\d{1,2} \w{3} \d{4}, 1[89]:05:00 CES?T$/).waitFor()
   await clean(page)
   await shot(page, 'words-schedule')
   await page.close()

@@ -27,6 +27,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/internal/radio"
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/signing"
 	"linktrial/orchestrator/store"
@@ -131,7 +132,7 @@ func (b *largeBench) fill(ctx context.Context) error {
 	}
 	size, err := diskUsed(b.data)
 	fmt.Printf("\nA campaign of %d trials in %d runs and more than %d million samples (stored in %.0f s, %.0f MiB on disk, %s)\n", shape.Trials(), shape.Runs, shape.Trials()*shape.Samples/1_000_000,
-		time.Since(began).Seconds(), size, began.UTC().Format(time.DateTime+" UTC"))
+		time.Since(began).Seconds(), size, unit.Moment(began))
 	return err
 }
 

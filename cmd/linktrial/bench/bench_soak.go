@@ -23,6 +23,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/internal/backoff"
+	"linktrial/internal/unit"
 	"linktrial/internal/vitals"
 	"linktrial/orchestrator/stats"
 )
@@ -87,7 +88,7 @@ func benchSoak(ctx context.Context, s *setting.Settings) error {
 		return err
 	}
 	b.began = time.Now()
-	fmt.Printf("\nSoak: trials of 32 KiB over a relay with a pause of 1 s, for %s, looked at every %s from %s on\n", soakDuration, soakInterval, b.began.UTC().Format(time.DateTime+" UTC"))
+	fmt.Printf("\nSoak: trials of 32 KiB over a relay with a pause of 1 s, for %s, looked at every %s from %s on\n", soakDuration, soakInterval, unit.Moment(b.began))
 	tick := time.NewTicker(soakInterval)
 	defer tick.Stop()
 	end := time.After(soakDuration)

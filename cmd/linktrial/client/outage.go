@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"linktrial/internal/backoff"
+	"linktrial/internal/unit"
 )
 
 const (
@@ -59,7 +60,7 @@ func (o *Outage) Failed(err error) {
 		return
 	}
 	o.kind, o.told = kind, now
-	line := fmt.Sprintf("since %s: %s", o.since.Format(time.TimeOnly), what)
+	line := fmt.Sprintf("since %s: %s", unit.Clock(o.since), what)
 	if kind == noContact {
 		line += "; nothing is lost: the nodes continue and keep what they measure"
 	}
@@ -83,7 +84,7 @@ func (o *Outage) Silent(since time.Time, text string) {
 		return
 	}
 	o.kind, o.told = kind, now
-	o.say(fmt.Sprintf("since %s: %s; this command waits for its answer", o.since.Format(time.TimeOnly), what))
+	o.say(fmt.Sprintf("since %s: %s; this command waits for its answer", unit.Clock(o.since), what))
 }
 
 // Over notes that a call succeeded.

@@ -110,7 +110,7 @@ func newProtocolApprovals(s *setting.Settings) *cobra.Command {
 						fmt.Fprintf(w, "%s@%s\tthe orchestrator's own\t\t\n", a.Protocol, a.Digest)
 						continue
 					}
-					fmt.Fprintf(w, "%s@%s\t%s\t%s\t%s\n", a.Protocol, a.Digest, cmp.Or(a.Reason, "approved"), a.By, terminal.LocalTime(a.ApprovedAt))
+					fmt.Fprintf(w, "%s@%s\t%s\t%s\t%s\n", a.Protocol, a.Digest, cmp.Or(a.Reason, "approved"), a.By, terminal.Moment(a.ApprovedAt))
 				}
 			}); err != nil {
 				return err

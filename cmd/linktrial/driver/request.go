@@ -32,7 +32,7 @@ approving a driver are requested by one admin and confirmed by another.`,
 
 // printRequested says that a change waits for a second person.
 func printRequested(what string, r *linktrialv1.ChangeRequest) {
-	fmt.Printf("%s waits for a second admin as request %s until %s: linktrial request confirm %s\n", what, r.Id, terminal.LocalTime(r.Expires), r.Id)
+	fmt.Printf("%s waits for a second admin as request %s until %s: linktrial request confirm %s\n", what, r.Id, terminal.Moment(r.Expires), r.Id)
 }
 
 // changeText is what a request is about, in words.
@@ -71,7 +71,7 @@ func newRequestList(s *setting.Settings) *cobra.Command {
 			}
 			return terminal.Columns("REQUEST\tSTATE\tBY\tUNTIL\tDECIDED BY\tCHANGE", func(w io.Writer) {
 				for _, r := range all.Requests {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Id, r.State, r.RequestedBy, terminal.LocalTime(r.Expires), r.DecidedBy, changeText(r))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Id, r.State, r.RequestedBy, terminal.Moment(r.Expires), r.DecidedBy, changeText(r))
 				}
 			})
 		},

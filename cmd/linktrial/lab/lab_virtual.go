@@ -14,6 +14,7 @@ import (
 	agenttrust "linktrial/agents/trust"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/unit"
 	"linktrial/lab/uml"
 	"linktrial/lab/uml/guest"
 )
@@ -31,7 +32,7 @@ built.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if k, err := uml.CachedKernel(cfg.CacheDir); err == nil {
-				fmt.Printf("The guest kernel is already built: %s, at %s\n%s\n", k.Version, k.Built.Local().Format("2006-01-02 15:04"), k.Path)
+				fmt.Printf("The guest kernel is already built: %s, at %s\n%s\n", k.Version, unit.Moment(k.Built), k.Path)
 				return nil
 			}
 			show := terminal.NewStages(os.Stdout)

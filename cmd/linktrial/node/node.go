@@ -20,6 +20,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/internal/identity"
+	"linktrial/internal/unit"
 )
 
 func newNode(s *setting.Settings) *cobra.Command {
@@ -54,7 +55,7 @@ func newNodeToken(s *setting.Settings) *cobra.Command {
 				return client.Error(s.Orchestrator, err)
 			}
 			fmt.Println(res.Msg.Token) // alone on standard output, for scripts
-			fmt.Fprintf(os.Stderr, "The token is valid for one enrolment, until %s. On the node:\n  linktrial node enrol --orchestrator %s --token-file FILE\n", identity.Moment(res.Msg.Expires.AsTime()), s.Orchestrator)
+			fmt.Fprintf(os.Stderr, "The token is valid for one enrolment, until %s. On the node:\n  linktrial node enrol --orchestrator %s --token-file FILE\n", unit.Moment(res.Msg.Expires.AsTime()), s.Orchestrator)
 			return nil
 		},
 	}
@@ -87,7 +88,7 @@ orchestrator; nothing is sent to another.`,
 			if err != nil {
 				return err
 			}
-			fmt.Printf("This machine is enrolled as %s until %s; its agent renews the certificate.\n  linktrial agent --name %s --orchestrator %s --role … --radio-address …\n", id.Name(), identity.Moment(id.Expires()), id.Name(), s.Orchestrator)
+			fmt.Printf("This machine is enrolled as %s until %s; its agent renews the certificate.\n  linktrial agent --name %s --orchestrator %s --role … --radio-address …\n", id.Name(), unit.Moment(id.Expires()), id.Name(), s.Orchestrator)
 			return nil
 		},
 	}
@@ -183,7 +184,7 @@ func listNodes(ctx context.Context, s *setting.Settings) error {
 				remarks = append(remarks, r)
 			}
 			for _, t := range n.OpenTokens {
-				remarks = append(remarks, fmt.Sprintf("a token of %s is open until %s", t.CreatedBy, terminal.LocalTime(t.Expires)))
+				remarks = append(remarks, fmt.Sprintf("a token of %s is open until %s", t.CreatedBy, terminal.Moment(t.Expires)))
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, identityWord(n.State), terminal.TimeOr(n.Enrolled, "–"), terminal.TimeOr(n.Expires, "–"), contact, strings.Join(remarks, "; "))
 		}

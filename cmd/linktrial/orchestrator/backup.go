@@ -15,6 +15,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/signature"
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/backup"
 	"linktrial/orchestrator/signing"
 )
@@ -94,7 +95,7 @@ The schema comes from this program; nothing in a backup is executed.`,
 			if err != nil {
 				return err
 			}
-			fmt.Printf("restored into %s: the store of linktrial %s as of %s\n", s.Data, m.Version, m.Taken.Format(time.DateTime+" UTC"))
+			fmt.Printf("restored into %s: the store of linktrial %s as of %s\n", s.Data, m.Version, unit.Moment(m.Taken))
 			return nil
 		},
 	}
@@ -131,7 +132,7 @@ func accepting(trusted, fingerprint string) (backup.Accept, error) {
 		if !errors.As(err, &foreign) || trusted != "" || fingerprint != "" || !term.IsTerminal(int(os.Stdin.Fd())) {
 			return err
 		}
-		fmt.Printf("The backup of linktrial %q at %s is signed by the orchestrator with the key\n  %s\nIs it the one that 'linktrial backup create' printed? [yes/no] ", m.Version, m.Taken.Format(time.DateTime+" UTC"), k.Fingerprint())
+		fmt.Printf("The backup of linktrial %q at %s is signed by the orchestrator with the key\n  %s\nIs it the one that 'linktrial backup create' printed? [yes/no] ", m.Version, unit.Moment(m.Taken), k.Fingerprint())
 		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 		if strings.TrimSpace(line) != "yes" {
 			return errors.New("nothing was restored: the key was not confirmed")

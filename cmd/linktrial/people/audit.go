@@ -117,7 +117,7 @@ func printAudit(entries []*linktrialv1.AuditEntry) error {
 				}
 				what += e.Message
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.LocalTime(e.At), cmp.Or(e.User, "–"), e.Via, e.Address, e.Action, e.Outcome, what)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Moment(e.At), cmp.Or(e.User, "–"), e.Via, e.Address, e.Action, e.Outcome, what)
 		}
 	})
 }
@@ -127,10 +127,10 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := parseLife(text); err == nil {
 		return now.Add(-d), nil
 	}
-	if t, ok := terminal.ParseTime(text, now.Location()); ok {
+	if t, ok := terminal.ParseTime(text); ok {
 		return t, nil
 	}
-	if t, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
+	if t, err := time.Parse(time.DateOnly, text); err == nil {
 		return t, nil
 	}
 	return time.Time{}, fmt.Errorf("%q, expected how long ago (24h, 7d) or when (2026-05-01, \"2026-05-01 08:30\", RFC 3339)", text)

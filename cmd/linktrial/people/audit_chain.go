@@ -19,6 +19,7 @@ import (
 	"linktrial/internal/auditchain"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/signature"
+	"linktrial/internal/unit"
 )
 
 // maxExport bounds the file of an export that is read whole, in bytes.
@@ -98,7 +99,7 @@ func printWhole(w io.Writer, what string, c *auditchain.Check, named bool, keys 
 		fmt.Fprintf(w, "%s has no entries.\n", what)
 		return
 	}
-	fmt.Fprintf(w, "%s is intact: %d entries, the last one is entry %d of %s, and its head is signed.\n", what, c.Entries, c.Last.ID, c.Last.At.UTC().Format("2006-01-02 15:04:05 UTC"))
+	fmt.Fprintf(w, "%s is intact: %d entries, the last one is entry %d of %s, and its head is signed.\n", what, c.Entries, c.Last.ID, unit.Moment(c.Last.At))
 	if !named {
 		return
 	}

@@ -13,9 +13,9 @@ func TestParseSince(t *testing.T) {
 	for text, want := range map[string]time.Time{
 		"24h":                  now.Add(-24 * time.Hour),
 		"7d":                   now.AddDate(0, 0, -7),
-		"2026-05-01":           time.Date(2026, 5, 1, 0, 0, 0, 0, zone),
-		"2026-05-01 08:30":     time.Date(2026, 5, 1, 8, 30, 0, 0, zone),
-		"2026-05-01T08:30:15":  time.Date(2026, 5, 1, 8, 30, 15, 0, zone),
+		"2026-05-01":           time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC),
+		"2026-05-01 08:30":     time.Date(2026, 5, 1, 8, 30, 0, 0, time.UTC),
+		"2026-05-01T08:30:15":  time.Date(2026, 5, 1, 8, 30, 15, 0, time.UTC),
 		"2026-05-01T08:30:00Z": time.Date(2026, 5, 1, 8, 30, 0, 0, time.UTC),
 	} {
 		got, err := parseSince(text, now)

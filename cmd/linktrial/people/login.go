@@ -165,7 +165,7 @@ func login(ctx context.Context, base, name, password, here string, code func() (
 	if err := client.KeepCredential(base, client.Credential{User: res.Msg.User, Token: res.Msg.Token}); err != nil {
 		return err
 	}
-	fmt.Printf("Logged in at %s as %s (%s) until %s\n", base, res.Msg.User, roleWord(res.Msg.Role), terminal.LocalTime(res.Msg.Expires))
+	fmt.Printf("Logged in at %s as %s (%s) until %s\n", base, res.Msg.User, roleWord(res.Msg.Role), terminal.Moment(res.Msg.Expires))
 	if os.Getenv(client.TokenEnv) != "" {
 		fmt.Printf("%s is set and has precedence: unset it to call as %s.\n", client.TokenEnv, res.Msg.User)
 	}

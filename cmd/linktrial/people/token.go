@@ -73,7 +73,7 @@ func newTokenCreate(s *setting.Settings) *cobra.Command {
 				return client.Error(s.Orchestrator, err)
 			}
 			t := res.Msg.Token
-			fmt.Fprintf(os.Stderr, "Token %q of %s (%s, until %s); it cannot be shown again:\n", t.Name, t.User, roleWord(t.Role), terminal.LocalTime(t.Expires))
+			fmt.Fprintf(os.Stderr, "Token %q of %s (%s, until %s); it cannot be shown again:\n", t.Name, t.User, roleWord(t.Role), terminal.Moment(t.Expires))
 			fmt.Println(res.Msg.Text)
 			return nil
 		},
@@ -110,7 +110,7 @@ func newTokenList(s *setting.Settings) *cobra.Command {
 					if state != "good" && !old {
 						continue
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.Id, t.User, t.Name, roleWord(t.Role), state, terminal.LocalTime(t.Created), terminal.LocalTime(t.Expires), terminal.TimeOr(t.LastUsed, "never"))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.Id, t.User, t.Name, roleWord(t.Role), state, terminal.Moment(t.Created), terminal.Moment(t.Expires), terminal.TimeOr(t.LastUsed, "never"))
 				}
 			})
 		},

@@ -139,7 +139,7 @@ func newUserList(s *setting.Settings) *cobra.Command {
 					if u.SecondFactor {
 						factor = "set"
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", u.Name, roleWord(u.Role), state, factor, terminal.LocalTime(u.Created), terminal.TimeOr(u.LastLogin, "never"), u.Sessions, u.Tokens)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", u.Name, roleWord(u.Role), state, factor, terminal.Moment(u.Created), terminal.TimeOr(u.LastLogin, "never"), u.Sessions, u.Tokens)
 				}
 			})
 		},

@@ -3,11 +3,13 @@ package terminal
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/unit"
 )
 
 // Count returns a number of things, such as "1 problem" or "2 problems".
@@ -18,31 +20,30 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// LocalTime formats a time to the second, in this machine's time zone.
-func LocalTime(t *timestamppb.Timestamp) string {
-	return t.AsTime().Local().Format(time.DateTime)
-}
+// Moment is [unit.Moment] of a time as the API has it.
+func Moment(t *timestamppb.Timestamp) string { return unit.Moment(t.AsTime()) }
 
-// ParseTime parses a date with a time: in RFC 3339, or without a zone as local time
-// of zone.
-func ParseTime(text string, zone *time.Location) (time.Time, bool) {
+// ParseTime parses a date with a time: in RFC 3339, or without a zone in UTC, with or
+// without the word, as [Moment] prints it.
+func ParseTime(text string) (time.Time, bool) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, true
 	}
+	text = strings.TrimSuffix(text, " UTC")
 	for _, form := range []string{time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
-		if t, err := time.ParseInLocation(form, text, zone); err == nil {
+		if t, err := time.Parse(form, text); err == nil {
 			return t, true
 		}
 	}
 	return time.Time{}, false
 }
 
-// TimeOr is [LocalTime], or none where t is nil.
+// TimeOr is [Moment], or none where t is nil.
 func TimeOr(t *timestamppb.Timestamp, none string) string {
 	if t == nil {
 		return none
 	}
-	return LocalTime(t)
+	return Moment(t)
 }
 
 // ForPeople formats a duration in seconds, rounded, in the unit that fits it.

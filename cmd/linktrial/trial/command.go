@@ -284,9 +284,9 @@ func printCommands(list []*linktrialv1.Command) error {
 				attempt = strconv.Itoa(int(c.Attempt))
 			}
 			if c.Applied != nil {
-				applied = terminal.LocalTime(c.Applied)
+				applied = terminal.Moment(c.Applied)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.LocalTime(c.Given), commandWord(c.Kind), trial, attempt, cmp.Or(c.By, "–"), applied, cmp.Or(c.Reason, "–"))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Moment(c.Given), commandWord(c.Kind), trial, attempt, cmp.Or(c.By, "–"), applied, cmp.Or(c.Reason, "–"))
 		}
 	})
 }

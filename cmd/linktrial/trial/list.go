@@ -148,12 +148,8 @@ Below the table is why runs were stopped.`,
 			}
 			if err := terminal.Columns("RUN\tCAMPAIGN\tPLAN\tRADIO\tTOPOLOGY\tSIZE\tSTATE\tTRIALS\tWITHOUT SUCCESS\tSTARTED\tPLACE", func(w io.Writer) {
 				for _, r := range res.Msg.Runs {
-					started := "–"
-					if r.Started != nil {
-						started = r.Started.AsTime().Local().Format("2006-01-02 15:04:05")
-					}
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%d\t%s\t%s\n", r.Id, r.CampaignId, r.Plan, r.Radio, r.Topology,
-						unit.FormatPayload(r.SizeBytes), terminal.RunWord(r), r.TrialsEnded, r.Trials, r.AttemptsFailed, started, r.Place)
+						unit.FormatPayload(r.SizeBytes), terminal.RunWord(r), r.TrialsEnded, r.Trials, r.AttemptsFailed, terminal.TimeOr(r.Started, "–"), r.Place)
 				}
 			}); err != nil {
 				return err

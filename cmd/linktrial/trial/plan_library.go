@@ -42,7 +42,7 @@ func newPlanList(s *setting.Settings) *cobra.Command {
 				for _, p := range res.Msg.Plans {
 					revision, changed := strconv.Itoa(int(p.Revision)), "–"
 					if p.Changed != nil {
-						changed = terminal.LocalTime(p.Changed)
+						changed = terminal.Moment(p.Changed)
 					}
 					if p.Shipped {
 						revision = "shipped"
@@ -137,8 +137,8 @@ func newPlanSchedule(s *setting.Settings) *cobra.Command {
 one of
 
   2026-05-01T08:30:00Z    RFC 3339
-  "2026-05-01 08:30"      local time
-  08:30                   local time, today or tomorrow
+  "2026-05-01 08:30"      UTC
+  08:30                   UTC, today or tomorrow
   +90m                    from now
 
 If the plan cannot start then, 'linktrial plan schedules' shows why. An orchestrator
@@ -161,7 +161,7 @@ that was down at the time starts the plan at most a minute late.`,
 				return client.Error(s.Orchestrator, err)
 			}
 			x := res.Msg.Schedule
-			fmt.Printf("%s starts at %s (%s): schedule %s\n", x.Plan, terminal.LocalTime(x.At), terminal.ForPeople(time.Until(x.At.AsTime()).Seconds()), x.Id)
+			fmt.Printf("%s starts at %s (in %s): schedule %s\n", x.Plan, terminal.Moment(x.At), terminal.ForPeople(time.Until(x.At.AsTime()).Seconds()), x.Id)
 			if x.Message != "" {
 				fmt.Println(terminal.Printable(x.Message))
 			}
@@ -173,15 +173,16 @@ that was down at the time starts the plan at most a minute late.`,
 	return cmd
 }
 
-// parseWhen parses the TIME of 'linktrial plan schedule'.
+// parseWhen parses the TIME of 'linktrial plan schedule', which is in UTC where it has no zone.
 func parseWhen(text string, now time.Time) (time.Time, error) {
-	if t, ok := terminal.ParseTime(text, now.Location()); ok {
+	now = now.UTC()
+	if t, ok := terminal.ParseTime(text); ok {
 		return t, nil
 	}
 	if t, err := time.Parse("15:04", text); err == nil {
-		at := time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), 0, 0, now.Location())
+		at := time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), 0, 0, time.UTC)
 		if at.Before(now) {
-			at = time.Date(now.Year(), now.Month(), now.Day()+1, t.Hour(), t.Minute(), 0, 0, now.Location())
+			at = time.Date(now.Year(), now.Month(), now.Day()+1, t.Hour(), t.Minute(), 0, 0, time.UTC)
 		}
 		return at, nil
 	}
@@ -210,7 +211,7 @@ func newPlanSchedules(s *setting.Settings) *cobra.Command {
 			}
 			return terminal.Columns("SCHEDULE\tPLAN\tAT\tSTATE\tCAMPAIGN\tBY\tMESSAGE", func(w io.Writer) {
 				for _, x := range res.Msg.Schedules {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Id, x.Plan, terminal.LocalTime(x.At), x.State, cmp.Or(x.CampaignId, "–"), cmp.Or(x.By, "–"), strings.ReplaceAll(x.Message, "\n", "; "))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Id, x.Plan, terminal.Moment(x.At), x.State, cmp.Or(x.CampaignId, "–"), cmp.Or(x.By, "–"), strings.ReplaceAll(x.Message, "\n", "; "))
 				}
 			})
 		},

@@ -11,11 +11,12 @@ func TestParseWhen(t *testing.T) {
 	for text, want := range map[string]time.Time{
 		"2026-06-01T08:30:00Z":      time.Date(2026, 6, 1, 8, 30, 0, 0, time.UTC),
 		"2026-06-01T08:30:00+02:00": time.Date(2026, 6, 1, 8, 30, 0, 0, zone),
-		"2026-06-01 08:30":          time.Date(2026, 6, 1, 8, 30, 0, 0, zone),
-		"2026-06-01T08:30":          time.Date(2026, 6, 1, 8, 30, 0, 0, zone),
-		"2026-06-01 08:30:15":       time.Date(2026, 6, 1, 8, 30, 15, 0, zone),
-		"09:16":                     time.Date(2026, 5, 31, 9, 16, 0, 0, zone),
-		"09:15":                     time.Date(2026, 6, 1, 9, 15, 0, 0, zone), // it has passed today
+		"2026-06-01 08:30":          time.Date(2026, 6, 1, 8, 30, 0, 0, time.UTC),
+		"2026-06-01T08:30":          time.Date(2026, 6, 1, 8, 30, 0, 0, time.UTC),
+		"2026-06-01 08:30:15":       time.Date(2026, 6, 1, 8, 30, 15, 0, time.UTC),
+		"2026-06-01 08:30:15 UTC":   time.Date(2026, 6, 1, 8, 30, 15, 0, time.UTC), // as it is printed
+		"07:16":                     time.Date(2026, 5, 31, 7, 16, 0, 0, time.UTC),
+		"07:15":                     time.Date(2026, 6, 1, 7, 15, 0, 0, time.UTC), // it has passed today
 		"+90m":                      now.Add(90 * time.Minute),
 		"+1h30s":                    now.Add(time.Hour + 30*time.Second),
 	} {

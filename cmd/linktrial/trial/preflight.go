@@ -164,7 +164,7 @@ func printPreflight(p *linktrialv1.GetPreflightResponse, links []*linktrialv1.Li
 			if l.Reachable {
 				rtt = fmt.Sprintf("%.1f ms", l.RttSeconds*1e3)
 			}
-			rows = append(rows, []string{l.From, l.To, rtt, fmt.Sprintf("%.0f %%", 100*l.Loss), terminal.LocalTime(l.At)})
+			rows = append(rows, []string{l.From, l.To, rtt, fmt.Sprintf("%.0f %%", 100*l.Loss), terminal.Moment(l.At)})
 		}
 	}
 	if len(rows) > 0 {

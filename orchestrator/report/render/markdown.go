@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/wording"
 )
@@ -28,7 +29,7 @@ func mdTable(b *strings.Builder, header []string, rows [][]string) {
 func renderMarkdown(v *report.Analysis) ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Results of %s\n\n", md(cmp.Or(v.Dataset.Plan, "a plan without a name")))
-	fmt.Fprintf(&b, "Campaign %s, created %s", md(v.Dataset.Campaign), v.Dataset.Created.Format("2006-01-02 15:04:05 UTC"))
+	fmt.Fprintf(&b, "Campaign %s, created %s", md(v.Dataset.Campaign), unit.Moment(v.Dataset.Created))
 	if !v.Dataset.Complete {
 		b.WriteString(", **partial**: it has not ended")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/campaign/nodes"
@@ -137,7 +138,7 @@ func Since(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf(" (since %s, %.0f s)", t.UTC().Format("15:04:05 UTC"), time.Since(t).Seconds())
+	return fmt.Sprintf(" (since %s, %.0f s)", unit.Clock(t), time.Since(t).Seconds())
 }
 
 // Errors returns the interceptor that sees to it that every service answers with

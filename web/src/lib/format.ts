@@ -82,23 +82,7 @@ export function date(t: Timestamp | Date | undefined): Date | undefined {
   return t instanceof Date ? t : timestampDate(t)
 }
 
-// 24 hours, as UTC beside it has, and in the language of the pages, whatever the browser's is.
-const clock = new Intl.DateTimeFormat('en-GB', {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-})
-const day = new Intl.DateTimeFormat('en-GB', { year: 'numeric', month: 'short', day: 'numeric' })
-
-/** A moment in the viewer's zone; today's without its day. */
-export function moment(t: Timestamp | Date | undefined, now = new Date()): string {
-  const d = date(t)
-  if (!d) return nothing
-  return d.toDateString() === now.toDateString() ? clock.format(d) : `${day.format(d)}, ${clock.format(d)}`
-}
-
-/** The same moment in UTC, for the title of what shows it. */
+/** A moment to the second: "2026-03-14 10:00:00 UTC". All that people read is in UTC, as in exports, logs and on the command line. */
 export function utc(t: Timestamp | Date | undefined): string {
   const d = date(t)
   return d
@@ -107,6 +91,31 @@ export function utc(t: Timestamp | Date | undefined): string {
         .replace('T', ' ')
         .replace(/\.\d+Z$/, '')} UTC`
     : ''
+}
+
+/** A moment as pages show it: "10:00:00 UTC"; of another day (in UTC) with its day. */
+export function moment(t: Timestamp | Date | undefined, now = new Date()): string {
+  const text = utc(t)
+  if (!text) return nothing
+  return text.startsWith(now.toISOString().slice(0, 10)) ? text.slice(11) : text
+}
+
+// 24 hours, and in the language of the pages, whatever the browser's is.
+const local = new Intl.DateTimeFormat('en-GB', {
+  year: 'numeric',
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+  timeZoneName: 'short',
+})
+
+/** The same moment in the viewer's zone, for the title of what shows it: "14 Mar 2026, 11:00:00 CET". */
+export function localTime(t: Timestamp | Date | undefined): string {
+  const d = date(t)
+  return d ? local.format(d) : ''
 }
 
 /** Whether the clocks of a run in this place are virtual, by its name. */
@@ -122,12 +131,6 @@ export function virtualMoment(t: Timestamp | Date | undefined): string {
 }
 /** What a virtual moment means, for its title. */
 export const VIRTUAL_NOTE = 'Virtual time since the lab of the run started'
-
-/** A moment of today in UTC: "12:03:41 UTC"; of another day with its day. */
-export function utcClock(t: Timestamp | Date | undefined, now = new Date()): string {
-  const text = utc(t)
-  return text.startsWith(now.toISOString().slice(0, 10)) ? text.slice(11) : text
-}
 
 /** How long ago: "12 s ago". */
 export function ago(t: Timestamp | Date | undefined, now = Date.now()): string {

@@ -2,7 +2,7 @@
 import type { ScheduledPlan } from '@/gen/linktrial/v1/library_pb'
 import { RunState, type Node, type Run } from '@/gen/linktrial/v1/operator_pb'
 import type { Campaign } from '@/gen/linktrial/v1/result_pb'
-import { bytes, date, percent, seconds, sentence, utcClock, wholeSeconds } from '@/lib/format'
+import { bytes, date, percent, seconds, sentence, moment, wholeSeconds } from '@/lib/format'
 
 export interface Trouble {
   key: string
@@ -56,7 +56,7 @@ function lost({ runs, nodes }: Known, now: Date): Trouble[] {
       out.push({
         key: `lost ${r.id} ${n.node}`,
         tone: 'bad',
-        title: `No contact with ${n.node} since ${utcClock(since, now)}, ${wholeSeconds((now.getTime() - since.getTime()) / 1000)}.`,
+        title: `No contact with ${n.node} since ${moment(since, now)}, ${wholeSeconds((now.getTime() - since.getTime()) / 1000)}.`,
         text: `It takes part in ${r.plan}. Whether the run continues there is not known; records that the node keeps arrive when contact is back.`,
         to: `/runs/${r.campaignId}`,
         link: 'Open run',
@@ -71,7 +71,7 @@ function lost({ runs, nodes }: Known, now: Date): Trouble[] {
       out.push({
         key: `away ${n.name}`,
         tone: 'warn',
-        title: `No contact with ${n.name} since ${utcClock(last, now)}, ${wholeSeconds(ms / 1000)}.`,
+        title: `No contact with ${n.name} since ${moment(last, now)}, ${wholeSeconds(ms / 1000)}.`,
         text: 'It takes part in no run.',
         to: '/fleet',
         link: 'Open fleet',
@@ -137,7 +137,7 @@ function stopped(campaigns: readonly Campaign[], now: Date): Trouble[] {
     return {
       key: `stopped ${c.id}`,
       tone: 'bad',
-      title: `${c.name || c.plan} was stopped at ${utcClock(at, now)}.`,
+      title: `${c.name || c.plan} was stopped at ${moment(at, now)}.`,
       text: c.message ? sentence(c.message) : 'A fault of a node ended it.',
       to: `/runs/${c.id}`,
       link: 'Open run',
@@ -152,7 +152,7 @@ function starts(schedules: readonly ScheduledPlan[], now: Date): Trouble[] {
     if (!at) continue
     const after = now.getTime() - at.getTime()
     const base = { key: `start ${s.id}`, tone: 'bad' as const, to: '/plans', link: 'Open scheduled starts' }
-    const what = `${s.name || s.plan}, scheduled for ${utcClock(at, now)},`
+    const what = `${s.name || s.plan}, scheduled for ${moment(at, now)},`
     if ((s.state === 'failed' || s.state === 'missed') && after < failedMs)
       out.push({ ...base, title: `${what} did not start.`, text: sentence(firstOf(s.message)) })
     else if (s.state === 'waiting' && after > dueMs)

@@ -7,13 +7,10 @@ export function nameProblem(name: string, taken: string[] = []): string {
   return taken.includes(name) ? 'There is a plan of this name.' : ''
 }
 
-/** A moment as the two fields of a form have it, in the viewer's zone: a day, and a time of 24 hours. */
-export function localInput(at: Date): { day: string; time: string } {
-  const pad = (n: number) => String(n).padStart(2, '0')
-  return {
-    day: `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`,
-    time: `${pad(at.getHours())}:${pad(at.getMinutes())}`,
-  }
+/** A moment as the two fields of a form have it, in UTC: a day, and a time of 24 hours. */
+export function momentInput(at: Date): { day: string; time: string } {
+  const text = at.toISOString()
+  return { day: text.slice(0, 10), time: text.slice(11, 16) }
 }
 
 /** What is wrong with a time of day. */
@@ -22,9 +19,8 @@ export function timeProblem(time: string): string {
 }
 
 /** The moment of both fields; undefined where they are none. */
-export function localMoment(day: string, time: string): Date | undefined {
+export function momentOf(day: string, time: string): Date | undefined {
   if (!day || timeProblem(time)) return undefined
-  // Without a zone it is read in the viewer's own.
-  const at = new Date(`${day}T${time.trim().padStart(5, '0')}`)
+  const at = new Date(`${day}T${time.trim().padStart(5, '0')}Z`)
   return Number.isNaN(at.getTime()) ? undefined : at
 }

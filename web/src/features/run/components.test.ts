@@ -11,7 +11,7 @@ import JournalPanel from './JournalPanel.vue'
 import LinkBanner from './LinkBanner.vue'
 import RunMatrix from './RunMatrix.vue'
 import RunPicker from './RunPicker.vue'
-import { utcClock } from '@/lib/format'
+import { moment } from '@/lib/format'
 import { outage } from '@/composables/contact'
 import TabBar from '@/components/ui/TabBar.vue'
 
@@ -185,7 +185,7 @@ it('LinkBanner shows for how long there is no contact with the orchestrator and 
   })
   expect(w.text()).toContain('No contact with the orchestrator for 40 s')
   const [, client, relay] = w.findAll('.banner').map((b) => b.text())
-  expect(client).toContain(`No contact with client since ${utcClock(new Date(now + 3_525_000))}, 1 min 15 s.`)
+  expect(client).toContain(`No contact with client since ${moment(new Date(now + 3_525_000))}, 1 min 15 s.`)
   expect(client).toMatch(/Its last report, of .*UTC: Trial 3 \(udt, iteration 1\), attempt 1 starts\./)
   expect(relay).toContain('It has not reported anything of this run.')
   // Nobody knows that, so no banner may promise it.
