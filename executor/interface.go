@@ -17,9 +17,13 @@ func (n *node) interfaceSince(at time.Time) (o Outage, more <-chan struct{}) {
 	}
 	fault, more := n.iface.Since(at)
 	if fault != "" {
-		o = Outage{Text: fmt.Sprintf("the radio's interface %s of the %s was not in order: %s", n.device, n.role, fault), Stopped: true}
+		o = Outage{Text: n.notInOrder(fault), Stopped: true}
 	}
 	return o, more
+}
+
+func (n *node) notInOrder(fault string) string {
+	return fmt.Sprintf("the radio's interface %s of the %s was not in order: %s", n.device, n.role, fault)
 }
 
 // recordInterface records when the radio's interface on this node is not in order, and

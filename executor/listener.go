@@ -81,6 +81,10 @@ func (l *listener) run(ctx context.Context) (again bool) {
 		l.recordFailure(contract.CodeUnsupported, err.Error(), notStarted)
 		return false
 	}
+	if !l.awaitInterface(ctx) {
+		return false
+	}
+	began := n.clock.Now()
 	process, err := n.runner.Start(ctx, protocol, p)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -97,8 +101,7 @@ func (l *listener) run(ctx context.Context) (again bool) {
 		l.recordFailure(code, err.Error(), why)
 		return !unsupported
 	}
-	began := n.clock.Now()
-	s := &server{listener: l, process: process, stop: driver.NewStopper(process, n.clock), samples: map[string]*sampleBatch{}, active: map[string]bool{}}
+	s := &server{listener: l, process: process, began: began, stop: driver.NewStopper(process, n.clock), samples: map[string]*sampleBatch{}, active: map[string]bool{}}
 	s.watch(ctx)
 	if ctx.Err() != nil {
 		return false
@@ -109,14 +112,40 @@ func (l *listener) run(ctx context.Context) (again bool) {
 	if s.outside() {
 		why = endedOutside
 	}
-	// A driver cannot listen on an interface that is not there, or at an address that it
-	// has lost.
+	// It was stopped before it was ready, or could not listen on an interface that is not
+	// there, or at an address that it has lost.
 	if o, _ := n.interfaceSince(began); !unsupported && !s.ready && o.Text != "" {
 		why = endedOutside
 		s.message += "; " + o.Text
 	}
 	l.recordFailure(s.code, s.message, why)
 	return !unsupported && ctx.Err() == nil
+}
+
+// awaitInterface waits until the radio's interface is in order, or returns false when ctx
+// ends. A process that listens may keep for ever what it finds when it starts: Haul's
+// packets fit the MTU of then, so that a listener which was started while that was 576
+// slowed every transfer of after the fault, and they counted.
+func (l *listener) awaitInterface(ctx context.Context) bool {
+	n := l.node
+	if n.iface == nil {
+		return ctx.Err() == nil
+	}
+	for told := ""; ctx.Err() == nil; {
+		fault, changed := n.iface.State()
+		if fault == "" {
+			return true
+		}
+		if fault != told {
+			l.recordFailure(contract.CodeListenFailed, n.notInOrder(fault), notStarted)
+			told = fault
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+	return false
 }
 
 // parameters are the listener's driver and what it is told.
@@ -233,6 +262,7 @@ func (l *listener) recordBreach(message, log string, at *place) {
 type server struct {
 	listener *listener
 	process  Process
+	began    time.Time // before its start
 	stop     *driver.Stopper
 	ready    bool
 	code     contract.Code // of an error of the driver as a whole
@@ -372,11 +402,17 @@ func (s *server) outside() bool {
 func (s *server) take(e *contract.Event, size int) {
 	switch e.Event {
 	case contract.KindReady:
-		if !s.ready {
-			s.ready, s.stopped, s.info = true, false, e.Info
-			s.listener.recordReady(e.Info)
-			s.stop.Release()
+		if s.ready {
+			return
 		}
+		if o, _ := s.listener.node.interfaceSince(s.began); o.Text != "" {
+			s.message = "it is started again" // see [listener.awaitInterface]
+			s.stop.Step()
+			return
+		}
+		s.ready, s.stopped, s.info = true, false, e.Info
+		s.listener.recordReady(e.Info)
+		s.stop.Release()
 	case contract.KindConnected:
 		s.begin(e.Transfer)
 	case contract.KindSample:

@@ -98,8 +98,8 @@ func (a *auditor) over(f *faultlog.Fault, x *attempt, ahead time.Duration) bool 
 // the times of a list lie around injection and end.
 const injecting = 500 * time.Millisecond
 
-// interfaceFault is a fault of a radio's interface that was in effect during an attempt,
-// which is invalid then also where its transfer succeeded; nil: none was.
+// interfaceFault is a fault of a radio's interface that was in effect while an attempt
+// could send, which is invalid then also where its transfer succeeded; nil: none was.
 func interfaceFault(faults []faultlog.Fault, x *attempt, ahead time.Duration) *faultlog.Fault {
 	for i := range faults {
 		f := &faults[i]
@@ -107,7 +107,7 @@ func interfaceFault(faults []faultlog.Fault, x *attempt, ahead time.Duration) *f
 			continue
 		}
 		from, to := f.From.Add(injecting), f.To.Add(-injecting)
-		if from.Before(to) && from.Before(x.endedAt.Add(ahead)) && x.started.Add(ahead).Before(to) {
+		if from.Before(to) && from.Before(x.endedAt.Add(ahead)) && x.carried().Add(ahead).Before(to) {
 			return f
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/faultlog"
 	"linktrial/internal/radio"
@@ -32,6 +33,30 @@ func TestInterfaceFault(t *testing.T) {
 		require.Equal(t, c.found, interfaceFault([]faultlog.Fault{f}, x, 0) != nil, name)
 		f.From, f.To = f.From.Add(time.Hour), f.To.Add(time.Hour)
 		require.Equal(t, c.found, interfaceFault([]faultlog.Fault{f}, x, time.Hour) != nil, name)
+	}
+}
+
+// An attempt begins before listeners and channel are waited for: an interface that is in order
+// again when its transfers begin is nothing to it.
+func TestInterfaceFaultBeforeTheTransfer(t *testing.T) {
+	began := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	f := []faultlog.Fault{{Kind: faultlog.MTU, From: began.Add(-3 * time.Second), To: began.Add(time.Second), Touches: true}}
+	for name, c := range map[string]struct {
+		connects []time.Duration // when each of two flows began to connect
+		found    bool
+	}{
+		"both after it":              {[]time.Duration{2 * time.Second, 3 * time.Second}, false},
+		"one before its end":         {[]time.Duration{2 * time.Second, 400 * time.Millisecond}, true},
+		"one that is not known":      {[]time.Duration{2 * time.Second}, true},
+		"none that is known":         {nil, true},
+		"just then, without a doubt": {[]time.Duration{500 * time.Millisecond, 500 * time.Millisecond}, false},
+	} {
+		h := &history{open: &attempt{trial: 3, number: 2, transfers: []string{"a", "b"}, started: began, endedAt: began.Add(4 * time.Second), ended: true}}
+		for flow, at := range c.connects {
+			h.connected(began.Add(at+170*time.Millisecond), &journal.Connected{Trial: 3, Attempt: 2, Flow: flow, ConnectNS: (170 * time.Millisecond).Nanoseconds()})
+		}
+		h.connected(began.Add(-time.Hour), &journal.Connected{Trial: 3, Attempt: 1}) // of another attempt
+		require.Equal(t, c.found, interfaceFault(f, h.open, 0) != nil, name)
 	}
 }
 

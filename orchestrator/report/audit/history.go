@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ type attempt struct {
 	treatment string
 	transfers []string
 	started   time.Time
+	connects  []time.Time // when each flow whose connection the leading node established began to connect
 
 	ended    bool
 	endedAt  time.Time
@@ -23,6 +25,16 @@ type attempt struct {
 	duration time.Duration
 	flows    []journal.FlowResult
 	control  *journal.ControlTraffic
+}
+
+// carried is when the first packet of an attempt may have been sent: it is started before
+// listeners and channel are waited for. Where a flow begins elsewhere, or did not connect,
+// that is its start.
+func (x *attempt) carried() time.Time {
+	if len(x.connects) == 0 || len(x.connects) < len(x.transfers) {
+		return x.started
+	}
+	return slices.MinFunc(x.connects, time.Time.Compare)
 }
 
 // trial is a trial by the leading node's journal.
@@ -159,6 +171,13 @@ func (h *history) inOrder(at Finding, t *trial, b *journal.AttemptStarted) {
 		c.find(at, "it starts before trial %d, whose repetition was commanded, is repeated", h.opened[0])
 	case b.Trial != h.lowest:
 		c.find(at, "it starts before trial %d, which comes before it in the sheet, has ended", h.lowest)
+	}
+}
+
+// connected notes when a flow of the open attempt began to connect.
+func (h *history) connected(when time.Time, b *journal.Connected) {
+	if a := h.open; a != nil && a.trial == b.Trial && a.number == b.Attempt {
+		a.connects = append(a.connects, when.Add(-time.Duration(b.ConnectNS)))
 	}
 }
 

@@ -67,7 +67,12 @@ func (a *auditor) take(s *source, e entry) {
 		if decode(a, s, &e, &b) {
 			a.takeSamples(s, &e, &b)
 		}
-	case journal.TypeConnected, journal.TypeProvenance, journal.TypeClockOffset, journal.TypeListenerReady,
+	case journal.TypeConnected:
+		var b journal.Connected
+		if leader && decode(a, s, &e, &b) {
+			a.history.connected(e.at, &b)
+		}
+	case journal.TypeProvenance, journal.TypeClockOffset, journal.TypeListenerReady,
 		journal.TypeListenerFailed, journal.TypeDriverMisbehaved, journal.TypeTelemetry, journal.TypeTelemetryFailed, journal.TypeAgentStopped, journal.TypeInterfaceFailed, journal.TypeInterfaceReady, journal.TypeWatched, journal.TypeClockStepped:
 	default:
 		s.unknown[e.kind]++
