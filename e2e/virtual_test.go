@@ -147,3 +147,75 @@ limits: {connect: 10s, transfer: 10h, attempts: 1}
 		t.Errorf("exit code %d of the audit: %s\n%s", code, stderr, out)
 	}
 }
+
+// Faults of the apparatus change no figure that counts: each one is that of the same trial
+// without faults. In virtual time both meet the same channel, and what transfers are is
+// decided by the protocol alone. Found by comparing a campaign so: Haul's listener was
+// started while its interface had another MTU, and kept packets of that size for attempts
+// that counted.
+func TestFaultsLeaveFiguresAlone(t *testing.T) {
+	const plan = `
+name: figures
+radio: prc-117g-anw2c
+topology: vip-lot
+size: 32 KiB
+treatments:
+  - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
+  - {name: sctp, label: SCTP, protocol: sctp}
+  - {name: haul, label: Haul, protocol: haul}
+iterations: 18
+order: random
+seed: 7
+limits: {connect: 5s, transfer: 60s, attempts: 3}
+`
+	figures := func(flags ...string) (p *program, figure map[int][2]time.Duration) {
+		p = newProgram(t)
+		out, errs, code := p.run(append([]string{"rehearse", "--virtual", "--yes", p.plan("figures.yaml", plan)}, flags...)...)
+		if code != 0 {
+			t.Fatalf("exit code %d:\n%s%s", code, out, errs)
+		}
+		figure = map[int][2]time.Duration{}
+		for _, tr := range p.exported().Runs[0].Trials {
+			if a := tr.Attempts[len(tr.Attempts)-1]; tr.Verdict == journal.Succeeded && a.Verdict == journal.Succeeded {
+				figure[tr.Index] = [2]time.Duration{a.Elapsed, a.Connect}
+			}
+		}
+		return p, figure
+	}
+	_, want := figures()
+	if len(want) != 54 {
+		t.Fatalf("%d of 54 trials succeeded without faults", len(want))
+	}
+	schedule := filepath.Join(t.TempDir(), "schedule.yaml")
+	if err := os.WriteFile(schedule, []byte(`
+faults: # what begins while an interface is not in order, and what lasts longer than that
+  - {at: 1s, kind: mtu, node: server, for: 4s}
+  - {at: 2s, kind: kill, target: agent, node: server}
+  - {at: 12s, kind: mtu, node: client, for: 4s}
+  - {at: 13s, kind: kill, target: agent, node: client}
+  - {at: 18s, kind: address, node: server, for: 3s}
+  - {at: 19s, kind: power-cut, node: server, for: 1s}
+  - {at: 23s, kind: stop, target: emulator, for: 1s}
+  - {at: 25s, kind: kill, target: emulator}
+  - {at: 27s, kind: stop, target: agent, node: server, for: 1500ms}
+  - {at: 30s, kind: radio-down, node: server, for: 2s}
+  - {at: 31s, kind: kill, target: driver, node: server, driver: haul}
+  - {at: 34s, kind: stop, target: driver, node: server, driver: haul, for: 1s}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, got := figures("--faults", schedule)
+	if faults := p.faults(); len(faults) != 12 {
+		t.Errorf("%d of 12 faults were injected", len(faults))
+	}
+	if len(got) < 45 {
+		t.Errorf("%d of 54 trials succeeded", len(got))
+	}
+	for trial, x := range got {
+		for i, what := range []string{"transferring", "connecting"} {
+			if w := want[trial][i]; (x[i] - w).Abs() > w/10 { // the emulator is a process of its own with faults
+				t.Errorf("trial %d: %s took %s, without faults %s", trial, what, x[i], w)
+			}
+		}
+	}
+}
