@@ -25,6 +25,7 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/lab"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/internal/radio"
 	"linktrial/internal/unit"
@@ -127,7 +128,12 @@ func (b *largeBench) fill(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	if err := synthetic.Fill(ctx, conn, shape); err != nil {
+	show := terminal.NewLateStages(os.Stderr, 2*time.Second)
+	shape.Stored = func(share float64) { show.Stage("storing the campaign", share) }
+	shape.Stored(0)
+	err = synthetic.Fill(ctx, conn, shape)
+	show.Finish()
+	if err != nil {
 		return err
 	}
 	size, err := diskUsed(b.data)

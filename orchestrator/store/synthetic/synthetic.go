@@ -31,6 +31,7 @@ type Shape struct {
 	Treatments int
 	Samples    int // of each attempt
 	Plan       []byte
+	Stored     func(share float64) // nil, or called with the share of all that is stored, 0 to 1
 }
 
 // Trials is how many it has.
@@ -80,9 +81,12 @@ func Fill(ctx context.Context, conn *pgx.Conn, s Shape) error {
 			if err := f.store(ctx, tx, run); err != nil {
 				return err
 			}
-		}
-		if err := f.samples(ctx, tx); err != nil {
-			return err
+			if err := f.samples(ctx, tx, run); err != nil {
+				return err
+			}
+			if s.Stored != nil {
+				s.Stored(float64(run+1) / float64(s.Runs))
+			}
 		}
 		// What a trigger does, which replicas do not have.
 		_, err := tx.Exec(ctx, `INSERT INTO sample_spans (run_id, first_at, last_at) SELECT run_id, min(at), max(at) FROM samples WHERE run_id LIKE $1 || '-%' GROUP BY run_id`, f.ID)
@@ -263,12 +267,12 @@ func (f *filler) channel(from, to radio.Role) radiocontrol.ChannelHistory {
 
 // samples are made where they are stored: millions of rows would take longer to
 // send than to write.
-func (f *filler) samples(ctx context.Context, tx pgx.Tx) error {
+func (f *filler) samples(ctx context.Context, tx pgx.Tx, run int) error {
 	_, err := tx.Exec(ctx, `INSERT INTO samples (at, run_id, trial, attempt, flow, side, elapsed_ns, sent_bytes, acked_bytes, cwnd_bytes, ssthresh_bytes, flight_bytes,
 			srtt_us, rttvar_us, rto_us, retransmits, timeouts, more)
 		SELECT a.started_at + i * interval '100 ms', a.run_id, a.trial, a.attempt, 0, 'client', i * 100000000::bigint, i * 2200::bigint, i * 2100::bigint,
 			10000 + (i * 7919 % 50000), 64000, 9000 + (i * 104729 % 40000), 180000 + (i * 31 % 9000), 4000, 400000, i / 20, i / 200,
 			CASE WHEN a.trial % 4 = 3 THEN '{"window_packets": 12}'::jsonb END
-		FROM attempts a, generate_series(1, $2::integer) i WHERE starts_with(a.run_id, $1 || '-')`, f.ID, f.Samples)
+		FROM attempts a, generate_series(1, $2::integer) i WHERE a.run_id = $1`, f.id(run), f.Samples)
 	return err
 }
