@@ -98,6 +98,33 @@ func (p *program) faults() []faultlog.Fault {
 	return out
 }
 
+// A second agent of a node's name, with a state folder of its own, takes the node's place at
+// no moment of a run, also not while an orchestrator that was just started has heard of
+// neither. Found by a fault campaign: it began the run's journal anew, and the run was stopped.
+func TestSecondAgentTakesNoPlace(t *testing.T) {
+	p := newProgram(t)
+	schedule := p.plan("schedule.yaml", `
+faults:
+  - {at: 1s, kind: duplicate-agent, node: server, for: 30s}
+  - {at: 2s, kind: duplicate-agent, node: client, for: 30s}
+  - {at: 4s, kind: kill, target: orchestrator}
+  - {at: 9s, kind: gone, target: database, for: 3s}
+  - {at: 17s, kind: gone, target: orchestrator, for: 4s}
+`)
+	r := p.start("rehearse", p.plan("faults.yaml", fmt.Sprintf(campaignPlan, 6)), "--faults", schedule)
+	if code := r.wait(4 * time.Minute); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	checkRun(t, p.exported())
+	if want := "Trials of the run sheets: 24; succeeded 24, failed 0, excluded 0, without a result 0"; !strings.Contains(r.output(), want) {
+		t.Errorf("the output has no %q", want)
+	}
+	if n := len(p.faults()); n != 5 {
+		t.Errorf("%d of 5 faults were injected", n)
+	}
+	nothingLeft(t)
+}
+
 // A schedule of faults is injected at its times, each once.
 func TestFaultSchedule(t *testing.T) {
 	p := newProgram(t)

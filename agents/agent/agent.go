@@ -75,8 +75,12 @@ func Run(ctx context.Context, cfg Config) error {
 	if a.trust, err = trust.Open(a.cfg.Trust); err != nil {
 		return err
 	}
+	folder, err := folderIdentity(cfg.StateDir)
+	if err != nil {
+		return err
+	}
 	a.session, err = session.New(session.Config{
-		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: rand.Text(), Logger: a.cfg.Logger,
+		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: folder + "/" + rand.Text(), Logger: a.cfg.Logger,
 		Clock: a.cfg.Clock, Loop: loop, Status: cfg.Service.Status,
 		Disk:      func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
 		AddStatus: a.addStatus, Keys: a.learnKeys,

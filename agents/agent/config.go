@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -14,6 +16,7 @@ import (
 
 	"linktrial/agents/trust"
 	"linktrial/executor/journal"
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/driverfolder"
 	"linktrial/internal/filelock"
 	"linktrial/internal/identity"
@@ -176,6 +179,25 @@ func (c *Config) pidDir() string  { return filepath.Join(c.StateDir, "pids") }
 // JournalPath is where an agent with this state folder keeps the journal of a run.
 func JournalPath(stateDir, runID string) string {
 	return filepath.Join(stateDir, "runs", runID, "journal.jsonl")
+}
+
+// folderIdentity is the identity of a state folder, which is made with the first start of
+// an agent that works in it. The caller holds the folder's lock.
+func folderIdentity(dir string) (string, error) {
+	path := filepath.Join(dir, "folder-id")
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		id := rand.Text()
+		return id, atomicfile.Write(path, []byte(id+"\n"), 0o644)
+	}
+	if err != nil {
+		return "", fmt.Errorf("state folder: %w", err)
+	}
+	id := strings.TrimSpace(string(b))
+	if len(id) != len(rand.Text()) || strings.ContainsFunc(id, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }) {
+		return "", fmt.Errorf("%s has %q, expected 26 letters and digits: remove the file if no run of this node is open", path, id)
+	}
+	return id, nil
 }
 
 // lock makes sure that one agent at a time works in a state folder. The kernel

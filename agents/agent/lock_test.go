@@ -37,3 +37,22 @@ func TestReleaseWithACopyOfTheFile(t *testing.T) {
 	require.NoError(t, err)
 	again()
 }
+
+// A state folder keeps its identity, by which the orchestrator knows where a run's journal
+// is; what is damaged is not replaced by another one.
+func TestFolderIdentity(t *testing.T) {
+	one, two := t.TempDir(), t.TempDir()
+	first, err := folderIdentity(one)
+	require.NoError(t, err)
+	again, err := folderIdentity(one)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	other, err := folderIdentity(two)
+	require.NoError(t, err)
+	require.NotEqual(t, first, other)
+	for _, damaged := range []string{"", first[1:], first[1:] + "/", first + first} {
+		require.NoError(t, os.WriteFile(filepath.Join(one, "folder-id"), []byte(damaged), 0o600))
+		_, err = folderIdentity(one)
+		require.ErrorContains(t, err, "expected 26 letters and digits", damaged)
+	}
+}

@@ -288,6 +288,28 @@ func TestRunSurvivesKillsOfTheOrchestrator(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("in use by another orchestrator (process %d)", cmd.Process.Pid))
 }
 
+// An agent with another state folder than that which holds the journal of an open run does
+// not take the node's place, whether or not the orchestrator hears of the one that has it.
+func TestJournalInAnotherStateFolder(t *testing.T) {
+	c := serve(t)
+	hold := make(chan struct{})
+	cast(t, c, func(p *player) { p.hold, p.incarnation = hold, "FOLDER/"+string(p.role) })
+	started := c.start(t, fmt.Sprintf(testPlan, "[1 KiB]"))
+	require.Empty(t, started.Problems)
+	require.Eventually(t, func() bool {
+		res, err := c.operator.GetRun(t.Context(), connect.NewRequest(&linktrialv1.GetRunRequest{RunId: started.RunIds[0]}))
+		return err == nil && res.Msg.Run.TrialsEnded == 2
+	}, 30*time.Second, 10*time.Millisecond)
+	second := newPlayer(c, "server")
+	second.incarnation = "OTHER/1"
+	fails(t, second.register(t.Context()), connect.CodeAlreadyExists, "server takes part in run "+started.RunIds[0]+": that run's journal is in another state folder", "linktrial run abort "+started.RunIds[0])
+	_, err := c.operator.AbortCampaign(t.Context(), connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: started.CampaignId, Reason: "rain"}))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		return strings.Contains(second.register(t.Context()).Error(), "another agent of that name is connected")
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
 func TestAbort(t *testing.T) {
 	c := serve(t)
 	hold := make(chan struct{})

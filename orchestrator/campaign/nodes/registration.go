@@ -3,6 +3,7 @@ package nodes
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"linktrial/internal/identity"
 	"linktrial/internal/quota"
@@ -30,13 +31,24 @@ type Registration struct {
 	RadioAddress                      string
 	DiskFreeBytes                     int64
 	Drivers                           []Driver
-	Incarnation                       string // identity of this start of the agent
+	// Incarnation is the identity of this start of the agent: that of its state folder, a
+	// slash, and that of the start. Agents of before November 2026 do not tell the first two.
+	Incarnation string
+}
+
+// otherFolder reports whether two incarnations are of different state folders, as far as
+// they tell.
+func otherFolder(before, now string) bool {
+	one, _, told := strings.Cut(before, "/")
+	two, _, tells := strings.Cut(now, "/")
+	return told && tells && one != two
 }
 
 // Errors that agents' calls are answered with.
 var (
 	ErrUnknownNode = errors.New("node is not registered")
 	ErrNameTaken   = errors.New("another agent of that name is connected")
+	ErrOtherFolder = errors.New("that run's journal is in another state folder")
 	ErrBadNode     = errors.New("registration is not valid")
 	ErrStopping    = errors.New("the orchestrator is stopping")
 )

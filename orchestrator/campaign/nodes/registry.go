@@ -154,6 +154,9 @@ func (r *Registry) Register(ctx context.Context, reg Registration) error {
 	if err != nil {
 		return fmt.Errorf("register node: %w", err)
 	}
+	if err := r.checkJournal(ctx, &reg); err != nil {
+		return err
+	}
 	now := r.cfg.Now()
 	if err := r.checkReplaced(&reg, now); err != nil {
 		return err
@@ -202,6 +205,30 @@ func (r *Registry) checkReplaced(reg *Registration, now time.Time) error {
 		return fmt.Errorf("%s is the %s of run %s and cannot become a %s before that has ended: %w", reg.Name, old.Role, run, reg.Role, ErrBadNode)
 	}
 	return nil
+}
+
+// checkJournal refuses an agent that has another state folder than the node's before, where
+// that one holds the journal of a run which is open: it would begin the journal anew, and
+// the run would be stopped. The node may be without contact, because orchestrator or
+// database were down themselves.
+func (r *Registry) checkJournal(ctx context.Context, reg *Registration) error {
+	r.mu.Lock()
+	run, before := r.runOf[reg.Name], ""
+	if old := r.nodes[reg.Name]; old != nil {
+		before = old.Incarnation
+	}
+	r.mu.Unlock()
+	if run == "" || reg.Virtual || !otherFolder(before, reg.Incarnation) {
+		return nil
+	}
+	parts, err := r.cfg.Store.RunNodes(ctx, run)
+	if err != nil {
+		return fmt.Errorf("register node: %w", err)
+	}
+	if !slices.ContainsFunc(parts, func(p dbsqlc.RunNode) bool { return p.Node == reg.Name && p.CommittedSeq > 0 }) {
+		return nil // it has not begun there
+	}
+	return fmt.Errorf("%s takes part in run %s: %w; start the agent with that one, give this one another name, or abort the run ('linktrial run abort %[2]s')", reg.Name, run, ErrOtherFolder)
 }
 
 // Delivered notes that a start of a node's agent has delivered records of a run. An

@@ -145,3 +145,15 @@ func TestVirtualNodesAreReplaced(t *testing.T) {
 	r.Assign(Work{RunOf: map[string]string{"virtual-client": "r-1"}})
 	require.ErrorIs(t, r.checkReplaced(next, now), ErrNameTaken, "its run goes on")
 }
+
+// A state folder is known by the first part of an incarnation, which older agents do not tell.
+func TestOtherFolder(t *testing.T) {
+	for _, c := range []struct {
+		before, now string
+		other       bool
+	}{
+		{"A/1", "A/2", false}, {"A/1", "B/1", true}, {"1", "B/1", false}, {"A/1", "2", false}, {"", "B/1", false},
+	} {
+		require.Equal(t, c.other, otherFolder(c.before, c.now), c)
+	}
+}

@@ -125,7 +125,7 @@ func codeOf(err error) (connect.Code, bool) {
 		return connect.CodeNotFound, true
 	case errors.Is(err, store.ErrAmbiguous):
 		return connect.CodeInvalidArgument, true
-	case errors.Is(err, nodes.ErrNameTaken):
+	case errors.Is(err, nodes.ErrNameTaken), errors.Is(err, nodes.ErrOtherFolder):
 		return connect.CodeAlreadyExists, true
 	case errors.Is(err, nodes.ErrStopping):
 		return connect.CodeUnavailable, true

@@ -92,7 +92,9 @@ type RegisterRequest struct {
 	RadioAddress  string                 `protobuf:"bytes,8,opt,name=radio_address,json=radioAddress,proto3" json:"radio_address,omitempty"`
 	DiskFreeBytes int64                  `protobuf:"varint,9,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
 	Drivers       []*DriverState         `protobuf:"bytes,10,rep,name=drivers,proto3" json:"drivers,omitempty"`
-	// Identity of this start of the agent; a second live agent of the same name is refused.
+	// Identity of this start of the agent: that of its state folder, a slash, and that of the
+	// start. A second live agent of the same name is refused, and while the node takes part in
+	// a run, one with another state folder than that which holds the run's journal.
 	Incarnation string `protobuf:"bytes,11,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	// The node is one of the virtual-time lab: it takes part only in campaigns
 	// that ask for virtual time, and its journals are delivered when a run has ended.

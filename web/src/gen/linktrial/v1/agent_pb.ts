@@ -85,7 +85,9 @@ export type RegisterRequest = Message<"linktrial.v1.RegisterRequest"> & {
   drivers: DriverState[];
 
   /**
-   * Identity of this start of the agent; a second live agent of the same name is refused.
+   * Identity of this start of the agent: that of its state folder, a slash, and that of the
+   * start. A second live agent of the same name is refused, and while the node takes part in
+   * a run, one with another state folder than that which holds the run's journal.
    *
    * @generated from field: string incarnation = 11;
    */
