@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"linktrial/agents/telemetry"
@@ -41,11 +42,16 @@ func judgeTelemetry(states []telemetry.State) []*linktrialv1.Check {
 		default:
 			var values []string
 			for _, v := range s.Values {
-				values = append(values, strings.TrimSpace(fmt.Sprintf("%s %.6g %s", v.Name, v.Value, v.Unit)))
+				values = append(values, strings.TrimSpace(fmt.Sprintf("%s %s %s", v.Name, decimal(v.Value), v.Unit)))
 			}
 			c.State, c.Found = ok, s.Source+": "+strings.Join(values, ", ")
 		}
 		out = append(out, c)
 	}
 	return out
+}
+
+// decimal writes a value with up to four decimals, and without an exponent.
+func decimal(v float64) string {
+	return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v, 'f', 4, 64), "0"), ".")
 }
