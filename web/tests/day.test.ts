@@ -44,6 +44,8 @@ test('from nothing to the table', async () => {
   await meet(page)
   await page.getByRole('button', { name: 'Start preflight' }).click()
   await page.getByText('All checks passed: trials can start.').waitFor({ timeout: 170_000 })
+  // Of three nodes each has measured its links to the two others.
+  await expect.poll(() => page.locator('td', { hasText: / ms · .* lost/ }).count(), { timeout: 3000 }).toBe(6)
   await shot(page, 'day-fleet')
 
   await page

@@ -1,6 +1,6 @@
 // The nodes, their links and preflights, as the orchestrator answers.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/vue-query'
-import { computed, ref } from 'vue'
+import { computed, ref, watch } from 'vue'
 import { fleet, operator } from '@/lib/api'
 
 export function useNodes() {
@@ -36,5 +36,9 @@ export function usePreflight() {
     },
   })
   const running = computed(() => !!query.data.value?.id && !query.data.value.ended)
+  // What it has measured stands beside it as soon as it says that it has.
+  watch(running, (now, before) => {
+    if (before && !now) void client.invalidateQueries({ queryKey: ['links'] })
+  })
   return { query, start, running }
 }
