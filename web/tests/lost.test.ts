@@ -157,7 +157,7 @@ test('while the orchestrator is stopped, every page says so and goes on by itsel
   // A command that waits says for what, and since when.
   await until('the command says what it waits for', () => said.includes('does not answer'))
   expect(said).toMatch(
-    /^since \d\d:\d\d:\d\d: the orchestrator at http:\S+ does not answer; nothing is lost: the nodes continue and keep what they measure; this command waits for its answer$/m,
+    /^since \d\d:\d\d:\d\d UTC: the orchestrator at http:\S+ does not answer; nothing is lost: the nodes continue and keep what they measure; this command waits for its answer$/m,
   )
   thaw()
   expect(await code).toBe(0)
