@@ -98,6 +98,11 @@ func ofProbes(name string) bool {
 // sabotage is a fault, the check that it fails, and a part of what that says.
 type sabotage struct{ fault, check, detail string }
 
+// says reports whether a text has one of the alternatives, which a bar separates.
+func says(text, alternatives string) bool {
+	return slices.ContainsFunc(strings.Split(alternatives, "|"), func(a string) bool { return strings.Contains(text, a) })
+}
+
 // TestEveryCheckCanFail runs drivers with one fault each.
 func TestEveryCheckCanFail(t *testing.T) {
 	needRoot(t)
@@ -139,7 +144,8 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"acknowledges-half-client", "sample-counts", "client: acked_bytes is"},
 		{"connect-of-1ms", "connect-time", "connect_ns is 1.0 ms"},
 		{"connect-of-an-hour", "connect-time", "took"},
-		{"clock-from-connect", "connect-time", "for the transfer, but the whole process took"},
+		// Which of the two it meets first depends on how long the process takes to end.
+		{"clock-from-connect", "connect-time", "for the transfer, but the whole process took|before, the link held the client's first packet back"},
 		{"clock-30ms-more-client", "connect-time", "client: elapsed_ns is"},
 		{"clock-30ms-more-server", "connect-time", "server: elapsed_ns is"},
 		{"clock-times-0.8", "clock", "client: elapsed_ns is"},
@@ -199,19 +205,20 @@ func TestEveryCheckCanFail(t *testing.T) {
 			dir := folder(t, c.fault)
 			var r *Report
 			var x Check
-			// A driver that a busy machine holds up may fail for that instead.
-			for range 3 {
+			// A driver that a busy machine holds up may fail for that instead, or not at all.
+			for try := range 5 {
+				time.Sleep(time.Duration(try) * 500 * time.Millisecond)
 				var err error
 				if r, err = Run(t.Context(), Target{Dir: dir}, o); err != nil {
 					t.Fatal(err)
 				}
 				x = r.Checks[slices.IndexFunc(r.Checks, func(x Check) bool { return x.Name == c.check })]
-				if x.Outcome == Failed && strings.Contains(x.Detail, c.detail) {
+				if x.Outcome == Failed && says(x.Detail, c.detail) {
 					break
 				}
 			}
 			t.Logf("%s: %s", x.Outcome, x.Detail)
-			if x.Outcome != Failed || !strings.Contains(x.Detail, c.detail) {
+			if x.Outcome != Failed || !says(x.Detail, c.detail) {
 				t.Errorf("%s: %q, expected a failure with %q", x.Outcome, x.Detail, c.detail)
 			}
 			if r.Passed() {
