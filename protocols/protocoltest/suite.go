@@ -91,16 +91,6 @@ func (r *Report) Passed() bool {
 	return r.Unsupported == "" && !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Outcome == Failed })
 }
 
-// failed names the checks that failed.
-func (r *Report) failed() (names []string) {
-	for _, c := range r.Checks {
-		if c.Outcome == Failed {
-			names = append(names, c.Name)
-		}
-	}
-	return names
-}
-
 // check is one row of the suite's table. Its function returns what is worth
 // telling of a success, and an error that says which promise was broken.
 type check struct {
@@ -365,27 +355,14 @@ func exercise(t TB, dir string, values map[string]any) {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	options := Options{Quick: true, Values: values, Progress: func(c Check) {
+	r, err := Run(t.Context(), target, Options{Quick: true, Values: values, Progress: func(c Check) {
 		t.Logf("%-8s %-18s %6.2f s  %s", c.Outcome, c.Name, c.Elapsed.Seconds(), c.Detail)
-	}}
-	r, err := Run(t.Context(), target, options)
+		if c.Outcome == Failed {
+			t.Errorf("%s: %s", c.Name, c.Detail)
+		}
+	}})
 	if err != nil {
 		t.Fatalf("%v", err)
-	}
-	// Checks have times in them, and a machine that runs other tests may not run a driver
-	// for longer than those: what fails must fail again, alone.
-	if failed := r.failed(); len(failed) > 0 {
-		t.Logf("again: %s", strings.Join(failed, ", "))
-		options.Only = failed
-		again, err := Run(t.Context(), target, options)
-		if err != nil {
-			t.Fatalf("%v", err)
-		}
-		for _, c := range again.Checks {
-			if c.Outcome == Failed {
-				t.Errorf("%s: %s", c.Name, c.Detail)
-			}
-		}
 	}
 	if r.Unsupported != "" {
 		t.Errorf("driver %s cannot run here: %s", r.Driver, r.Unsupported)
