@@ -344,3 +344,18 @@ func cast(t testing.TB, c *clients, change ...func(*player)) []*player {
 	}, 20*time.Second, 10*time.Millisecond)
 	return out
 }
+
+// held starts a campaign of such sizes whose client waits for hold after the first two trials
+// of the first run, and returns when these have ended.
+func (c *clients) held(t testing.TB, sizes string, change ...func(*player)) (players []*player, started *linktrialv1.StartPlanResponse, hold chan struct{}) {
+	t.Helper()
+	hold = make(chan struct{})
+	players = cast(t, c, append(change, func(p *player) { p.hold = hold })...)
+	started = c.start(t, fmt.Sprintf(testPlan, sizes))
+	require.Empty(t, started.Problems)
+	require.Eventually(t, func() bool {
+		res, err := c.operator.GetRun(t.Context(), connect.NewRequest(&linktrialv1.GetRunRequest{RunId: started.RunIds[0]}))
+		return err == nil && res.Msg.Run.TrialsEnded == 2
+	}, 30*time.Second, 10*time.Millisecond)
+	return players, started, hold
+}

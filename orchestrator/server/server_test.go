@@ -292,14 +292,7 @@ func TestRunSurvivesKillsOfTheOrchestrator(t *testing.T) {
 // not take the node's place, whether or not the orchestrator hears of the one that has it.
 func TestJournalInAnotherStateFolder(t *testing.T) {
 	c := serve(t)
-	hold := make(chan struct{})
-	cast(t, c, func(p *player) { p.hold, p.incarnation = hold, "FOLDER/"+string(p.role) })
-	started := c.start(t, fmt.Sprintf(testPlan, "[1 KiB]"))
-	require.Empty(t, started.Problems)
-	require.Eventually(t, func() bool {
-		res, err := c.operator.GetRun(t.Context(), connect.NewRequest(&linktrialv1.GetRunRequest{RunId: started.RunIds[0]}))
-		return err == nil && res.Msg.Run.TrialsEnded == 2
-	}, 30*time.Second, 10*time.Millisecond)
+	_, started, _ := c.held(t, "[1 KiB]", func(p *player) { p.incarnation = "FOLDER/" + string(p.role) })
 	second := newPlayer(c, "server")
 	second.incarnation = "OTHER/1"
 	fails(t, second.register(t.Context()), connect.CodeAlreadyExists, "server takes part in run "+started.RunIds[0]+": that run's journal is in another state folder", "linktrial run abort "+started.RunIds[0])
@@ -312,14 +305,7 @@ func TestJournalInAnotherStateFolder(t *testing.T) {
 
 func TestAbort(t *testing.T) {
 	c := serve(t)
-	hold := make(chan struct{})
-	players := cast(t, c, func(p *player) { p.hold = hold })
-	started := c.start(t, fmt.Sprintf(testPlan, "[1 KiB, 2 KiB]"))
-	require.Empty(t, started.Problems)
-	require.Eventually(t, func() bool {
-		res, err := c.operator.GetRun(t.Context(), connect.NewRequest(&linktrialv1.GetRunRequest{RunId: started.RunIds[0]}))
-		return err == nil && res.Msg.Run.TrialsEnded == 2
-	}, 30*time.Second, 10*time.Millisecond)
+	players, started, hold := c.held(t, "[1 KiB, 2 KiB]")
 	abort := &linktrialv1.AbortCampaignRequest{CampaignId: started.CampaignId, Reason: "rain"}
 	_, err := c.operator.AbortCampaign(t.Context(), connect.NewRequest(abort))
 	require.NoError(t, err)
