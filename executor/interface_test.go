@@ -168,19 +168,10 @@ func serving(t *testing.T, r Runner, i *interfaceAt, started func(n int)) (await
 	starts = &atomic.Int64{}
 	cfg := config(testSheet(t, 1, 1), j, counting{r, &sync.Mutex{}, started, starts}, nil)
 	cfg.Role, cfg.Interface, cfg.Device = radio.RoleServer, i, "radio0"
-	var carrier Carrier
-	cfg.TakeAssignments = func(ctx context.Context, c Carrier) {
-		carrier = c
-		<-ctx.Done()
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, cfg) }()
-	synctest.Wait()
+	carrier, ctx, end := attended(t, cfg)
 	a := FlowAssignment{Run: "r", SheetHash: cfg.SheetHash, Trial: 0, Attempt: 1}
 	return func() error { return carrier.Await(ctx, a) }, starts, func() {
-		cancel(ErrFinish)
-		require.NoError(t, <-ended)
+		end()
 		require.NoError(t, j.Close())
 	}
 }

@@ -195,16 +195,8 @@ func TestStoppedListener(t *testing.T) {
 		var stops Stops
 		cfg := config(sheet, j, listening{&stops}, nil)
 		cfg.Role = radio.RoleServer
-		var carrier Carrier
-		cfg.TakeAssignments = func(ctx context.Context, c Carrier) {
-			carrier = c
-			<-ctx.Done()
-		}
-		ctx, cancel := context.WithCancelCause(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- Serve(ctx, cfg) }()
-		synctest.Wait()
-
+		carrier, ctx, stop := attended(t, cfg)
+		defer stop()
 		a := FlowAssignment{Run: "r", SheetHash: cfg.SheetHash, Trial: 1, Attempt: 1}
 		outage := make(chan Outage, 1)
 		watch := carrier.Watch(a)
@@ -226,9 +218,23 @@ func TestStoppedListener(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{"listener-ready", "listener-failed", "listener-ready"}, got)
+	})
+}
+
+// attended has the server of a run wait for attempts until stop, within a bubble of synctest.
+func attended(t *testing.T, cfg Config) (carrier Carrier, ctx context.Context, stop func()) {
+	cfg.TakeAssignments = func(ctx context.Context, c Carrier) {
+		carrier = c
+		<-ctx.Done()
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(ctx, cfg) }()
+	synctest.Wait()
+	return carrier, ctx, func() {
 		cancel(ErrFinish)
 		require.NoError(t, <-ended)
-	})
+	}
 }
 
 // listening is a runner whose listener of protocol b is stopped as its stops say.
