@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -185,15 +184,10 @@ func JournalPath(stateDir, runID string) string {
 // an agent that works in it. The caller holds the folder's lock.
 func folderIdentity(dir string) (string, error) {
 	path := filepath.Join(dir, "folder-id")
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		id := rand.Text()
-		return id, atomicfile.Write(path, []byte(id+"\n"), 0o644)
-	}
+	id, err := atomicfile.Keep(path, 0o644, rand.Text)
 	if err != nil {
 		return "", fmt.Errorf("state folder: %w", err)
 	}
-	id := strings.TrimSpace(string(b))
 	if len(id) != len(rand.Text()) || strings.ContainsFunc(id, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }) {
 		return "", fmt.Errorf("%s has %q, expected 26 letters and digits: remove the file if no run of this node is open", path, id)
 	}

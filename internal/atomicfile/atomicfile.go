@@ -34,6 +34,20 @@ func Write(path string, content []byte, mode os.FileMode) error {
 	return f.Commit()
 }
 
+// Keep returns the line that a file has, without spaces around it, and makes the file
+// with a line of fresh where there is none. Errors are as those of [Write].
+func Keep(path string, mode os.FileMode, fresh func() string) (string, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		b = []byte(fresh() + "\n")
+		err = Write(path, b, mode)
+	}
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
 // File is a file that is written piece by piece. It has its name once it is committed.
 type File struct {
 	file *os.File // nil: committed or discarded

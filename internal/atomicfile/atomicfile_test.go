@@ -202,3 +202,21 @@ func TestPieces(t *testing.T) {
 		}
 	}
 }
+
+func TestKeep(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "id")
+	for range 2 {
+		got, err := Keep(path, 0o600, func() string {
+			if _, err := os.Stat(path); err == nil {
+				t.Error("made a second time")
+			}
+			return "one"
+		})
+		if err != nil || got != "one" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if got, err := Keep(filepath.Join(path, "below"), 0o600, func() string { return "one" }); err == nil || got != "" {
+		t.Errorf("%q, %v, expected an error", got, err)
+	}
+}

@@ -1,13 +1,10 @@
 package docker
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"linktrial/internal/atomicfile"
 )
@@ -22,14 +19,10 @@ func label(cfg Config) (string, error) {
 		return cfg.Agent, nil
 	}
 	file := filepath.Join(cfg.StateDir, labelFile)
-	b, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		b = fmt.Appendf(nil, "%s-%08x\n", cfg.Agent, rand.Uint32())
-		if err = os.MkdirAll(cfg.StateDir, 0o755); err == nil {
-			err = atomicfile.Write(file, b, 0o644)
-		}
+	if err := os.MkdirAll(cfg.StateDir, 0o755); err != nil {
+		return "", fmt.Errorf("label of containers: %w", err)
 	}
-	label := strings.TrimSpace(string(b))
+	label, err := atomicfile.Keep(file, 0o644, func() string { return fmt.Sprintf("%s-%08x", cfg.Agent, rand.Uint32()) })
 	if err == nil && label == "" {
 		err = fmt.Errorf("%s is empty; expected the label of this agent's containers: remove the file", file)
 	}
