@@ -10,6 +10,8 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"linktrial/orchestrator/report/wording"
 )
 
 // Options returns the options of every service: its requests are of bounded length
@@ -100,6 +102,10 @@ func asMessage(m any) (proto.Message, error) {
 	return p, nil
 }
 
+// maxInvalid is the longest text of an encoding error, in characters: protojson repeats
+// what it could not read, such as a number of any length.
+const maxInvalid = 500
+
 // invalid says of an encoding error what was expected. protobuf varies the space in
 // its own prefix on purpose.
 func invalid(m proto.Message, err error) error {
@@ -108,5 +114,5 @@ func invalid(m proto.Message, err error) error {
 	}
 	text := strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")
 	text = strings.ReplaceAll(text, "unexpected EOF", "it ends too soon") // of proto and protojson
-	return fmt.Errorf("the request is not a valid %s: %s", m.ProtoReflect().Descriptor().Name(), text)
+	return fmt.Errorf("the request is not a valid %s: %s", m.ProtoReflect().Descriptor().Name(), wording.Clip(text, maxInvalid))
 }
