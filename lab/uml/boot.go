@@ -259,7 +259,8 @@ func (b *boot) report(passed time.Duration) {
 	defer b.mu.Unlock()
 	b.runner.virtual += passed
 	if b.sheet >= 0 && b.sheet < b.count {
-		b.results[b.first+b.sheet].Ended = b.counter.ended
+		r := &b.results[b.first+b.sheet]
+		r.Ended, r.attempts = b.counter.ended, b.counter.attempts
 	}
 	if b.cfg.Progress == nil {
 		return
@@ -270,6 +271,8 @@ func (b *boot) report(passed time.Duration) {
 		p.TrialsEnded += b.results[i].Ended
 		if b.results[i].ended() {
 			p.SheetsEnded++
+		} else {
+			p.Attempts = max(p.Attempts, b.results[i].attempts)
 		}
 	}
 	b.cfg.Progress(p)

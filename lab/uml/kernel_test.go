@@ -151,7 +151,11 @@ func TestCounter(t *testing.T) {
 	if err := c.read(); err != nil || c.ended != 0 {
 		t.Fatalf("no journal yet: %d, %v", c.ended, err)
 	}
-	text := `00000000 {"seq":1,"type":"trial-ended"}` + "\n" + `{"type":"attempt-ended","body":{"message":"\"type\":\"trial-ended\""}}` + "\n" + `{"type":"trial-ended"}` + "\n"
+	text := strings.Join([]string{
+		`00000000 {"seq":1,"type":"attempt-started"}`, `{"type":"trial-ended"}`,
+		`{"type":"attempt-started"}`, `{"type":"attempt-ended","body":{"message":"\"type\":\"trial-ended\""}}`, `{"type":"trial-ended"}`,
+		`{"type":"attempt-started"}`, `{"type":"attempt-started"}`, `{"type":"attempt-sta`,
+	}, "\n")
 	for at := 0; at < len(text); at += 7 { // also in the midst of a word
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
@@ -165,8 +169,8 @@ func TestCounter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c.ended != 2 {
-		t.Errorf("%d trials have ended, expected 2", c.ended)
+	if c.ended != 2 || c.attempts != 2 {
+		t.Errorf("%d trials have ended and %d attempts of the next one have started, expected 2 and 2", c.ended, c.attempts)
 	}
 }
 

@@ -13,8 +13,11 @@ import (
 type Progress struct {
 	Sheets, SheetsEnded int
 	Trials, TrialsEnded int
-	Virtual             time.Duration // of all guests together
-	Wall                time.Duration
+	// Attempts is how often the trial under way has been attempted; where several guests
+	// run, the most of them.
+	Attempts int
+	Virtual  time.Duration // of all guests together
+	Wall     time.Duration
 }
 
 // PerSecond is the virtual seconds that pass in a second of wall time.
@@ -25,17 +28,21 @@ func (p Progress) PerSecond() float64 {
 	return p.Virtual.Seconds() / p.Wall.Seconds()
 }
 
-// counter counts the trials that have ended in a journal as it grows. It
-// looks for the record's type alone: reading journals is others' work.
+// counter counts the trials that have ended in a journal as it grows, and the attempts
+// since. It looks for the record's type alone: reading journals is others' work.
 type counter struct {
-	path  string
-	at    int64
-	tail  []byte
-	ended int
+	path     string
+	at       int64
+	tail     []byte // of a line whose end is not written yet
+	ended    int
+	attempts int // started since the last trial ended
 }
 
-// trialEnded cannot occur inside a JSON string, whose quotes are escaped.
-var trialEnded = []byte(`"type":"trial-ended"`)
+// These cannot occur inside a JSON string, whose quotes are escaped.
+var (
+	trialEnded     = []byte(`"type":"trial-ended"`)
+	attemptStarted = []byte(`"type":"attempt-started"`)
+)
 
 // read takes what has been added. A journal that does not exist yet is empty.
 func (c *counter) read() error {
@@ -66,7 +73,12 @@ func (c *counter) read() error {
 func (c *counter) take(b []byte) {
 	c.at += int64(len(b))
 	b = append(c.tail, b...)
-	c.ended += bytes.Count(b, trialEnded)
-	// What is kept is shorter than the word, so nothing is counted twice.
-	c.tail = bytes.Clone(b[max(0, len(b)-len(trialEnded)+1):])
+	whole := b[:bytes.LastIndexByte(b, '\n')+1]
+	if last := bytes.LastIndex(whole, trialEnded); last >= 0 {
+		c.ended += bytes.Count(whole, trialEnded)
+		c.attempts = bytes.Count(whole[last:], attemptStarted)
+	} else {
+		c.attempts += bytes.Count(whole, attemptStarted)
+	}
+	c.tail = bytes.Clone(b[len(whole):])
 }

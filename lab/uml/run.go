@@ -98,6 +98,9 @@ type SheetResult struct {
 	Faults string
 	Trials int // in the sheet
 	Ended  int // with a terminal record
+
+	attempts int // of the trial under way
+
 	// Err is why the run did not complete: [ErrHung], [ErrDied], or an
 	// error of the guest. Nil also when trials failed.
 	Err     error

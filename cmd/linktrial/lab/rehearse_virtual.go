@@ -415,6 +415,10 @@ func NewVirtualProgress(out *os.File) *VirtualProgress {
 	return &VirtualProgress{out: terminal.NewProgress(out)}
 }
 
+// manyAttempts is from how many on the attempts of the running trial are shown: faults
+// may leave it too little time.
+const manyAttempts = 6
+
 // Show shows how far the guests have come, a few times a second at most.
 func (p *VirtualProgress) Show(u uml.Progress) {
 	every := 10 * time.Second
@@ -430,6 +434,10 @@ func (p *VirtualProgress) Show(u uml.Progress) {
 	if share > 0.01 && share < 1 {
 		left = fmt.Sprintf(", about %s left", terminal.ForPeople(u.Wall.Seconds()*(1-share)/share))
 	}
-	p.out.Moving(fmt.Sprintf("%3.0f %%  run %d of %d, %d of %d trials, %s of virtual time, %.0f times as fast as real%s",
-		100*share, min(u.SheetsEnded+1, u.Sheets), u.Sheets, u.TrialsEnded, u.Trials, terminal.ForPeople(u.Virtual.Seconds()), u.PerSecond(), left))
+	again := ""
+	if u.Attempts >= manyAttempts {
+		again = fmt.Sprintf(", the running trial attempted %d times", u.Attempts)
+	}
+	p.out.Moving(fmt.Sprintf("%3.0f %%  run %d of %d, %d of %d trials%s, %s of virtual time, %.0f times as fast as real%s",
+		100*share, min(u.SheetsEnded+1, u.Sheets), u.Sheets, u.TrialsEnded, u.Trials, again, terminal.ForPeople(u.Virtual.Seconds()), u.PerSecond(), left))
 }
