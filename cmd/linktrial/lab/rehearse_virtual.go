@@ -434,10 +434,14 @@ func (p *VirtualProgress) Show(u uml.Progress) {
 	if share > 0.01 && share < 1 {
 		left = fmt.Sprintf(", about %s left", terminal.ForPeople(u.Wall.Seconds()*(1-share)/share))
 	}
+	decimals := 0
+	if u.PerSecond() < 10 {
+		decimals = 1
+	}
 	again := ""
 	if u.Attempts >= manyAttempts {
 		again = fmt.Sprintf(", the running trial attempted %d times", u.Attempts)
 	}
-	p.out.Moving(fmt.Sprintf("%3.0f %%  run %d of %d, %d of %d trials%s, %s of virtual time, %.0f times as fast as real%s",
-		100*share, min(u.SheetsEnded+1, u.Sheets), u.Sheets, u.TrialsEnded, u.Trials, again, terminal.ForPeople(u.Virtual.Seconds()), u.PerSecond(), left))
+	p.out.Moving(fmt.Sprintf("%3.0f %%  run %d of %d, %d of %d trials%s, %s of virtual time, %.*f times as fast as real%s",
+		100*share, min(u.SheetsEnded+1, u.Sheets), u.Sheets, u.TrialsEnded, u.Trials, again, terminal.ForPeople(u.Virtual.Seconds()), decimals, u.PerSecond(), left))
 }
