@@ -163,7 +163,7 @@ func at(node string) string {
 func span(f *faultlog.Fault) string {
 	const form = "15:04:05.000"
 	if f.To.IsZero() {
-		return "from " + f.From.UTC().Format(form) + " on"
+		return "from " + f.From.UTC().Format(form) + " UTC on"
 	}
 	return f.From.UTC().Format(form) + " to " + f.To.UTC().Format(form) + " UTC"
 }

@@ -42,7 +42,7 @@ describe('the table', () => {
     const rows = mount(TableTab, { props: tab, global }).findAll('tbody tr')
     expect(rows[0]!.text()).toBe('Place t1 · Radio r1 · 1 MiB')
     expect(rows[1]!.text()).toContain('100.00')
-    expect(rows[1]!.text()).toContain('1 of 2')
+    expect(rows[1]!.text()).toContain('1/2')
     expect(rows[2]!.text()).toContain('no driver')
   })
   it('says which relay processes the flows of a treatment pass', () => {

@@ -57,7 +57,7 @@ describe('panels of an attempt', () => {
     expect(mine!.lines[0]!.points.map(([, y]) => y)).toEqual([1500, 200])
   })
   it('have a figure of the contract that no panel here knows', () =>
-    expect(panel('more-ecn_marks')).toMatchObject({ title: 'ecn marks', lines: [{ name: 'ecn marks', step: true }] }))
+    expect(panel('more-ecn_marks')).toMatchObject({ title: 'ECN marks', lines: [{ name: 'ECN marks', step: true }] }))
   it("hold the channel's state to the end of the trial", () =>
     expect(panel('channel-loss')!.lines[0]).toEqual({
       name: 'client → server',

@@ -112,6 +112,9 @@ const readable: Record<string, { unit: string; scale: number }> = {
   'bit/s': { unit: 'kbit/s', scale: 1e-3 },
 }
 
+/** Of the field, in names of drivers. */
+const abbreviations = /\b(ecn|mss|rtt|rto|sack)\b/g
+
 const times = (f: FlowSeries) => f.at.map((at) => f.offsetSeconds + at)
 
 function flowPanelsOf(flows: FlowSeries[]): DeepPanel[] {
@@ -147,14 +150,17 @@ function flowPanelsOf(flows: FlowSeries[]): DeepPanel[] {
     for (const c of others.sort((a, b) => a.name.localeCompare(b.name))) {
       const own = unitOf(c.name)
       const { unit, scale } = readable[own.unit] ?? { unit: own.unit, scale: 1 }
-      const { title } = own
+      const title = own.title.replace(abbreviations, (s) => s.toUpperCase())
       const key = `more-${unit || c.name}`
       const panel = more.get(key) ?? { key, title: unit ? 'Other figures' : title, unit, lines: [] }
       panel.lines.push(line(f, c, title, scale))
       more.set(key, panel)
     }
   }
-  for (const p of more.values()) out.push(p.lines.length === 1 ? { ...p, title: p.lines[0]!.name } : p)
+  for (const p of more.values()) {
+    const title = p.lines.length === 1 ? p.lines[0]!.name : p.title
+    out.push({ ...p, title: title.charAt(0).toUpperCase() + title.slice(1) })
+  }
   return out
 }
 
