@@ -52,7 +52,7 @@ help:
 	@echo "make test-images   the container images and both compose files (some ten minutes; not part of make test)"
 	@echo "make test-kernels  the drivers on Debian's kernels 6.1 and 6.12 in emulated machines (about 9 minutes; not part of make test)"
 	@echo
-	@echo ".ci/run            make check and make test: what every change must pass"
+	@echo ".ci/run            make check, make test and five minutes of make fuzz-turn: what every change must pass"
 
 deps:
 	@scripts/install-deps run build
