@@ -459,7 +459,9 @@ func (t *tally) add(row *linktrialv1.TrialRow) {
 	}
 	for i, a := range row.Attempts {
 		if i < len(row.Attempts)-1 || a.Verdict == "invalid" || a.Verdict == "aborted" {
-			t.uncounted[cmp.Or(a.Reason, a.Verdict)]++
+			// A mark has its time and place after the colon; the audit lists those.
+			reason, _, _ := strings.Cut(cmp.Or(a.Reason, a.Verdict), ": ")
+			t.uncounted[reason]++
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestTally(t *testing.T) {
 		"succeeded": {{Verdict: "invalid", Reason: "radio-down"}, {Verdict: "succeeded"}},
 		"failed":    {{Verdict: "failed", Reason: "reset"}},
 		"timed-out": {{Verdict: "timed-out", Reason: "transfer-timeout"}},
-		"invalid":   {{Verdict: "invalid", Reason: "marked"}},
+		"invalid":   {{Verdict: "invalid", Reason: "marked: the agent of the server did not run from 00:06:40.0 UTC to 00:06:44.1 UTC"}},
 		"aborted":   {{Verdict: "aborted", Reason: "interrupted"}},
 		"":          {{}},
 	} {
