@@ -27,7 +27,7 @@ func (a *auditor) checkTrials() {
 		}
 		outcomes.add("not ended: " + why)
 	}
-	outcomes.note(c, "trials")
+	outcomes.note(c, "by the leading node's journal, before marks")
 	for i := range a.sheet.Treatments {
 		if t := &a.sheet.Treatments[i]; t.Missing != "" {
 			c.note("no trials of %s: %s", t.Name, t.Missing)
