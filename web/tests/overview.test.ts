@@ -73,9 +73,22 @@ test('what runs, what it waits for, what comes next', async () => {
   await row.getByText('8 of 8').waitFor()
   const said = await row.getByRole('cell').nth(3).innerText()
   expect(said).toMatch(/leads|within noise/)
-  const { runs } = await call<{ runs: { lead: { text: string } }[] }>('ResultService/Summarize', { ids: [first] })
+  const { runs } = await call<{
+    runs: { lead: { text: string }; treatments: { label: string; average: number; max: number }[] }[]
+  }>('ResultService/Summarize', { ids: [first] })
   expect(said.replace(/\s+of short$/, '')).toBe(runs[0]!.lead.text)
   expect(await row.getByRole('cell').nth(4).innerText()).toMatch(/now|ago/)
+  // And its figures: as numbers, and as bars on one scale.
+  const latest = page.getByRole('region', { name: /^Latest result: short .*16 KiB/ })
+  const { treatments } = runs[0]!
+  const greatest = Math.max(...treatments.map((t) => t.max))
+  for (const t of treatments) {
+    const figures = latest.getByRole('row').filter({ has: page.getByRole('rowheader', { name: t.label, exact: true }) })
+    expect(await figures.getByRole('cell').first().innerText()).toBe((t.average / 1024).toFixed(2))
+    const bar = figures.locator('.bar')
+    const long = (await bar.locator('i').boundingBox())!.width / (await bar.locator('div').boundingBox())!.width
+    expect(Math.abs(long - t.average / greatest)).toBeLessThan(0.02)
+  }
 
   const long = await start('long', '[64 KiB, 96 KiB]', 200)
   const item = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: 'long', exact: true }) })

@@ -1,11 +1,30 @@
-// What a campaign's comparison comes to, in one line, and how many of its trials are valid. Pure.
-import type { SummarizeResponse } from '@/gen/linktrial/v1/result_pb'
+// What a campaign's comparison comes to, in one line, how many of its trials are valid, and the figures of its last run. Pure.
+import { radioLabel, settingLabel, sizeLabel, topologyLabel } from '@/features/results/model'
+import type { RunSummary, SummarizeResponse } from '@/gen/linktrial/v1/result_pb'
 
 export interface Outcome {
   valid: number
   planned: number
   /** Empty: nothing is compared. */
   text: string
+  /** Of the last run with figures. */
+  last?: RunFigures
+}
+
+export interface RunFigures {
+  where: string
+  rows: TreatmentFigures[]
+}
+
+/** Throughputs in bytes per second. */
+export interface TreatmentFigures {
+  name: string
+  label: string
+  average: number
+  min: number
+  max: number
+  valid: number
+  attempted: number
 }
 
 export function outcomeOf(s: SummarizeResponse): Outcome {
@@ -20,6 +39,18 @@ export function outcomeOf(s: SummarizeResponse): Outcome {
         : [leads[0]?.text, s.runs.length > 1 && `in 1 of ${s.runs.length} runs`]
             .filter((x) => leads[0] && x)
             .join(', '),
+    last: s.runs.map(figuresOf).findLast((r) => r.rows.length),
+  }
+}
+
+function figuresOf(r: RunSummary): RunFigures {
+  return {
+    where: [topologyLabel(r), radioLabel(r), sizeLabel(r), settingLabel(r)].filter(Boolean).join(' · '),
+    rows: r.treatments
+      .filter((t) => t.valid)
+      .map(({ name, label, average, min, max, valid, attempted }) => {
+        return { name, label: label || name, average, min, max, valid, attempted }
+      }),
   }
 }
 

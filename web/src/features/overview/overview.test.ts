@@ -151,7 +151,7 @@ test('the outcome of one run is its lead, of several who leads most', () => {
         })),
       }),
     )
-  expect(of(['A leads B by 3 %: decided', 'A', true])).toEqual({
+  expect(of(['A leads B by 3 %: decided', 'A', true])).toMatchObject({
     valid: 5,
     planned: 8,
     text: 'A leads B by 3 %: decided',
@@ -161,7 +161,7 @@ test('the outcome of one run is its lead, of several who leads most', () => {
   expect(of(['A leads B by 3 %: decided', 'A', true], ['', '', false]).text).toBe(
     'A leads B by 3 %: decided, in 1 of 2 runs',
   )
-  expect(of(['x', 'A', true], ['x', 'A', false], ['x', 'B', true])).toEqual({
+  expect(of(['x', 'A', true], ['x', 'A', false], ['x', 'B', true])).toMatchObject({
     valid: 15,
     planned: 24,
     text: 'A leads in 2 of 3 runs: 1 decided',
@@ -177,4 +177,23 @@ test('a campaign that a fault of a node stopped is trouble for a day, with the r
   ])
   expect(titles({ campaigns: [stopped(25 * 3600)] })).toEqual([])
   expect(titles({ campaigns: [stopped(60, { endedAs: RunState.ABORTED })] })).toEqual([])
+})
+
+test('the figures of a campaign are those of its last run that has some', () => {
+  const one = { name: 'a', label: 'A', valid: 2, attempted: 3, average: 2048, min: 1024, max: 3072 }
+  const s = create(SummarizeResponseSchema, {
+    runs: [
+      { topologyTitle: 'Near', radioTitle: 'HF', run: { sizeBytes: 1024n }, treatments: [{ name: 'old', valid: 1 }] },
+      {
+        topologyTitle: 'Far',
+        radioTitle: 'HF',
+        run: { sizeBytes: 1024n },
+        settings: [{ axis: 'loss', label: '0.1' }],
+        treatments: [one, { name: 'b', missing: 'not built' }, { name: 'c', attempted: 3 }],
+      },
+      { topologyTitle: 'Queued', treatments: [{ name: 'a' }] },
+    ],
+  })
+  expect(outcomeOf(s).last).toEqual({ where: 'Far · HF · 1 KiB · loss 0.1', rows: [one] })
+  expect(outcomeOf(create(SummarizeResponseSchema, {})).last).toBeUndefined()
 })
