@@ -28,6 +28,7 @@ type attempts struct {
 // follows if this one is the trial's last, nil for none. An error means that the
 // journal is unusable.
 func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *attemptID) (*journal.AttemptEnded, error) {
+	a.emulator.quiet(ctx)
 	clock, record := a.node.clock, a.node.record
 	began := clock.Now()
 	start := journal.AttemptStarted{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}

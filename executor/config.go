@@ -34,6 +34,13 @@ type RadioWatcher interface {
 	Gone(ctx context.Context) string
 }
 
+// RadioSettler is a [Radio] that tells when what a trial left has passed.
+type RadioSettler interface {
+	// Quiet waits for a moment until the radios are quiet, and reports whether they are;
+	// flush empties their queues first.
+	Quiet(ctx context.Context, flush bool) (bool, error)
+}
+
 // ErrRadioRefused reports that the emulator answered, and will not do what was asked.
 var ErrRadioRefused = errors.New("refused by the emulated radio")
 

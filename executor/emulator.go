@@ -19,6 +19,9 @@ const (
 	radioTimeout = 10 * time.Second // of one call
 	endTimeout   = 30 * time.Second // of the one that ends a trial: the emulator waits until the air is quiet
 	radioAgain   = 500 * time.Millisecond
+	drainTime    = 20 * time.Second // for what the trial before has left in slow radios; then their queues are emptied
+	quietLimit   = 5 * time.Minute
+	quietSaid    = 5 * time.Second // longer waits are in the log
 )
 
 // emulator is the emulated radio in a run. With a nil radio, as on real radios,
@@ -54,6 +57,41 @@ func (e *emulator) retry(ctx context.Context, call func(context.Context) error) 
 		}
 		e.log.Warn("call to the emulated radio failed", "error", err)
 		backoff.SleepOn(ctx, e.clock, radioAgain)
+	}
+}
+
+// quiet waits until the radios carry nothing any more of the trials before, or ctx ends.
+// On real radios it cannot be known.
+//
+// A sender that sends again without need can fill a slow radio's queue for minutes, and
+// its close finds no room there. What is left after drainTime is removed. The other end
+// then hears that nobody is there any more as soon as it sends something.
+func (e *emulator) quiet(ctx context.Context) {
+	r, ok := e.radio.(RadioSettler)
+	if !ok {
+		return
+	}
+	began, emptied := e.clock.Now(), false
+	for ctx.Err() == nil {
+		flush := !emptied && e.clock.Now().Sub(began) >= drainTime
+		emptied = emptied || flush
+		cctx, cancel := context.WithTimeout(ctx, radioTimeout)
+		quiet, err := r.Quiet(cctx, flush)
+		cancel()
+		if err != nil {
+			return // begin meets the same, and says it
+		}
+		waited := e.clock.Now().Sub(began)
+		switch {
+		case quiet && waited > quietSaid:
+			e.log.Info("waited until the emulated radios had carried what the trial before left", "for", waited, "queues_emptied", emptied)
+		case !quiet && waited > quietLimit:
+			e.log.Warn("the emulated radios still carry packets of earlier trials; the next one begins among them", "after", waited)
+			return
+		}
+		if quiet {
+			return
+		}
 	}
 }
 

@@ -164,7 +164,10 @@ func (x *execution) lead(ctx context.Context, cfg executor.Config) error {
 		defer func() { _ = link.Close() }() // the run is over either way
 		cfg.Radio = link
 		if !x.run.a.cfg.faultsPossible() {
-			cfg.Radio = struct{ executor.Radio }{link} // whose end nobody watches
+			cfg.Radio = struct { // whose end nobody watches
+				executor.Radio
+				executor.RadioSettler
+			}{link, link}
 		}
 		cfg.CaptureFile = func(trial, attempt int) string {
 			return filepath.Join(r.dir, fmt.Sprintf("trial-%04d-%d.pcapng", trial, attempt))

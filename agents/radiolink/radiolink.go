@@ -71,6 +71,17 @@ func (l *Link) End(ctx context.Context, trial string) (*radiocontrol.Report, err
 	return report, l.reuse(err)
 }
 
+// Quiet implements [executor.RadioSettler].
+func (l *Link) Quiet(ctx context.Context, flush bool) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.c == nil {
+		return false, errNotConfigured
+	}
+	quiet, err := l.c.Quiet(ctx, flush)
+	return quiet, l.reuse(err)
+}
+
 // Gone implements [executor.RadioWatcher] with a connection of its own, which ends with
 // the emulator.
 func (l *Link) Gone(ctx context.Context) string {

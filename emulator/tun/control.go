@@ -35,8 +35,9 @@ type control struct {
 	socket  net.Listener
 	clients sync.WaitGroup
 
-	mu     sync.Mutex // one request at a time; guards trial
+	mu     sync.Mutex // one request at a time; guards trial and busy
 	trial  *trial
+	busy   time.Time // when a packet was last seen in a radio
 	connMu sync.Mutex
 	conns  map[net.Conn]bool
 	closed bool
@@ -172,13 +173,13 @@ func parseRequest(line []byte) (*radiocontrol.Request, error) {
 		return nil, errors.New("request: more than one JSON document on the line")
 	}
 	n := 0
-	for _, set := range []bool{req.Configure != nil, req.Begin != nil, req.End != nil, req.Status != nil} {
+	for _, set := range []bool{req.Configure != nil, req.Begin != nil, req.End != nil, req.Status != nil, req.Quiet != nil} {
 		if set {
 			n++
 		}
 	}
 	if n != 1 {
-		return nil, fmt.Errorf("request: %d of configure, begin, end, status are set, expected exactly one", n)
+		return nil, fmt.Errorf("request: %d of configure, begin, end, status, quiet are set, expected exactly one", n)
 	}
 	return &req, nil
 }
@@ -195,6 +196,8 @@ func (c *control) handle(req *radiocontrol.Request, rep *radiocontrol.Reply) (er
 		return c.begin(req.Begin)
 	case req.End != nil:
 		rep.Report, err = c.end(req.End)
+	case req.Quiet != nil:
+		rep.Quiet, err = c.quiet(req.Quiet.Flush)
 	default:
 		rep.Status, err = c.status()
 	}
@@ -341,29 +344,76 @@ func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
 const (
 	settleFor   = 10 * time.Millisecond // with nothing on the air, nothing will be answered any more
 	settleEvery = 2 * time.Millisecond
-	settleMax   = 8 * time.Second // on a channel that does not let the close through; a full packet takes 2.5 s at 4800 bit/s
+	settleMax   = 8 * time.Second // in the report of the trial; a full packet takes 2.5 s at 4800 bit/s
+
+	quietSlice = time.Second // of one request, so that others are answered meanwhile
+	quietMost  = 10 * time.Second
 )
 
-// settle waits until the air is quiet; false when the emulator is ending.
+// settle waits until the air is quiet, for settleMax at most; false when the emulator is
+// ending.
 func (c *control) settle() bool {
-	began := time.Now()
-	quiet := began
-	for {
+	c.busy = time.Now()
+	_, ok := c.await(settleFor, settleEvery, settleMax)
+	return ok
+}
+
+// quiet reports whether the radios have carried nothing for twice the time that a full
+// packet takes over the slowest link; it waits for that for quietSlice at most, and
+// empties the queues first where flush says so.
+//
+// On a slow radio what a trial leaves takes longer than settleMax. Were the next trial to
+// empty the queues then, a close in them would not arrive, and the other end would send
+// for minutes, into the trials of other protocols.
+func (c *control) quiet(flush bool) (bool, error) {
+	if flush && c.trial == nil {
+		m, err := c.e.loop.prepare(c.e.loop.network, c.nodes, 0)
+		if err != nil {
+			return false, fmt.Errorf("quiet: %w", err)
+		}
+		if !c.e.loop.do(func(l *loop) { l.install(m) }) {
+			return false, errEnded
+		}
+		c.busy = time.Now()
+	}
+	long := time.Duration(0)
+	if !c.e.loop.do(func(l *loop) {
+		for i := range l.radios {
+			for _, r := range l.radios[i].net.Radios() {
+				if r.RateBitsPerSecond > 0 {
+					long = max(long, r.Delay+time.Duration(float64(8*l.radios[i].mtu)/r.RateBitsPerSecond*float64(time.Second)))
+				}
+			}
+		}
+	}) {
+		return false, errEnded
+	}
+	long = min(max(2*long, settleFor), quietMost)
+	quiet, ok := c.await(long, min(max(long/20, settleEvery), quietSlice/4), quietSlice)
+	if !ok {
+		return false, errEnded
+	}
+	return quiet, nil
+}
+
+// await looks at the radios every so often until they were quiet for so long, for most at
+// most; ok is false when the emulator is ending.
+func (c *control) await(long, every, most time.Duration) (quiet, ok bool) {
+	for began := time.Now(); ; time.Sleep(every) {
 		inside := 0
 		if !c.e.loop.do(func(l *loop) {
 			l.release()
 			inside = l.inside()
 		}) {
-			return false
+			return false, false
 		}
 		now := time.Now()
 		if inside > 0 {
-			quiet = now
+			c.busy = now
 		}
-		if now.Sub(quiet) >= settleFor || now.Sub(began) >= settleMax {
-			return true
+		if quiet = now.Sub(c.busy) >= long; quiet || now.Sub(began) >= most {
+			return quiet, true
 		}
-		time.Sleep(settleEvery)
 	}
 }
 

@@ -21,6 +21,13 @@ type Request struct {
 	Begin     *Begin         `json:"begin,omitempty"`
 	End       *End           `json:"end,omitempty"`
 	Status    *struct{}      `json:"status,omitempty"`
+	// Quiet asks whether the radios are quiet, and waits for that for a second at most.
+	Quiet *Quiet `json:"quiet,omitempty"`
+}
+
+// Quiet asks whether the radios are quiet between trials.
+type Quiet struct {
+	Flush bool `json:"flush,omitempty"` // empty the queues first
 }
 
 // Begin starts a trial on the emulated radios: queues are emptied, counters set to zero,
@@ -54,6 +61,9 @@ type Reply struct {
 	Error  string  `json:"error,omitempty"`
 	Report *Report `json:"report,omitempty"` // to End
 	Status *Status `json:"status,omitempty"` // to Status
+	// Quiet, to Quiet: no packet was in a radio for twice the time that a full packet
+	// takes over the slowest link, so that what was sent last has been answered, too.
+	Quiet bool `json:"quiet,omitempty"`
 }
 
 // Report is what the emulator counted in a trial.

@@ -84,6 +84,13 @@ func (c *Client) Status(ctx context.Context) (*radiocontrol.Status, error) {
 	return rep.Status, nil
 }
 
+// Quiet waits for a second at most until the radios are quiet, and reports whether they
+// are ([radiocontrol.Reply]); flush empties their queues first.
+func (c *Client) Quiet(ctx context.Context, flush bool) (bool, error) {
+	rep, err := c.ask(ctx, &radiocontrol.Request{Quiet: &radiocontrol.Quiet{Flush: flush}})
+	return rep != nil && rep.Quiet, err
+}
+
 // ask sends a request and waits for its reply, or for ctx. The end of ctx in
 // the middle breaks the connection: the late reply would be taken for that of the
 // next request.

@@ -1,11 +1,13 @@
 #include "udt_stream.hpp"
 
 #include <fcntl.h>
+#include <linux/errqueue.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "transfer.hpp"
 
@@ -100,6 +102,38 @@ void UdpSocket::idle() {
   if (connections_ <= 0) set_timeout(kReceiverIdle);
 }
 
+void UdpSocket::expect(const Address& peer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  refused_.erase(peer.text());
+}
+
+// Errors are asked for with the first question: with them the kernel also fails one
+// call of the library, which loses a packet by that.
+bool UdpSocket::refused(const Address& peer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const int on = 1;
+  ::setsockopt(fd_, IPPROTO_IP, IP_RECVERR, &on, sizeof on);
+  if (local_.family() == AF_INET6) ::setsockopt(fd_, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof on);
+  for (;;) {
+    Address to;
+    alignas(cmsghdr) char control[256];
+    msghdr m{};
+    m.msg_name = to.get();
+    m.msg_namelen = sizeof to.storage;
+    m.msg_control = control;
+    m.msg_controllen = sizeof control;
+    if (::recvmsg(fd_, &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) break;
+    to.length = m.msg_namelen;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+      if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) && !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR)) continue;
+      sock_extended_err e{};
+      memcpy(&e, CMSG_DATA(c), sizeof e);
+      if (e.ee_errno == ECONNREFUSED) refused_.insert(to.text());
+    }
+  }
+  return refused_.count(peer.text()) > 0;
+}
+
 UDTSOCKET udt_socket(const Parameters& p, const UdpSocket& udp, int family, const char* failing) {
   UDTSOCKET u = UDT::socket(family, SOCK_STREAM, 0);
   if (u == UDT::INVALID_SOCK) throw Failure(failing, udt_error("UDT socket"));
@@ -131,10 +165,13 @@ UDTSOCKET udt_socket(const Parameters& p, const UdpSocket& udp, int family, cons
 UdtStream::UdtStream(UDTSOCKET socket, std::shared_ptr<UdpSocket> udp, const Parameters& p)
     : socket_(socket), udp_(std::move(udp)), info_(udt_info(p)), packet_bytes_(kDefaultMSS) {
   udp_->opened();
+  int length = sizeof peer_.storage;
+  if (UDT::getpeername(socket_, peer_.get(), &length) != UDT::ERROR) peer_.length = length;
+  udp_->expect(peer_);
   set<bool>(socket_, UDT_SNDSYN, true);
   set<bool>(socket_, UDT_RCVSYN, true);
   // What the ends agreed upon.
-  int length = sizeof packet_bytes_;
+  length = sizeof packet_bytes_;
   UDT::getsockopt(socket_, 0, UDT_MSS, &packet_bytes_, &length);
   payload_bytes_ = packet_bytes_ - kIPAndUDPBytes - kUDTHeaderBytes;
 }
@@ -243,7 +280,10 @@ void UdtStream::close_first(Nanoseconds) noexcept {
 
 void UdtStream::close_second(Nanoseconds, Nanoseconds deadline) noexcept {
   // Wakes when the peer has closed; now and then looks whether the last byte
-  // was acknowledged, which is as good: the close is sent only once.
+  // was acknowledged, which is as good: the close is sent only once. So is that the
+  // peer's process has gone: where the queue of its radio was full, neither its close
+  // nor an acknowledgement left it, and this end would send until the deadline, into
+  // the trials of others.
   constexpr int kLookMS = 250;
   uint8_t b[64];
   while (now() < deadline) {
@@ -252,6 +292,7 @@ void UdtStream::close_second(Nanoseconds, Nanoseconds deadline) noexcept {
     int queued = 0;
     int length = sizeof queued;
     if (UDT::getsockopt(socket_, 0, UDT_SNDDATA, &queued, &length) == UDT::ERROR || queued == 0) break;
+    if (udp_->refused(peer_)) break;
   }
   interrupt();
 }

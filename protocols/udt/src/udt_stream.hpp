@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 
 #include "address.hpp"
 #include "backend.hpp"
@@ -40,6 +42,11 @@ class UdpSocket {
   // No connection is expected soon.
   void idle();
 
+  // Whether the peer's node has said (ICMP) that nothing listens at this address any
+  // more, since it was last expected there.
+  bool refused(const Address& peer);
+  void expect(const Address& peer);
+
  private:
   void set_timeout(Nanoseconds timeout);
   void wake_receiver();
@@ -48,6 +55,7 @@ class UdpSocket {
   Address local_;  // with its port
   std::mutex mutex_;
   int connections_ = 0;
+  std::set<std::string> refused_;
 };
 
 // A stream socket on udp with the options of p set. Throws Failure(failing).
@@ -74,6 +82,7 @@ class UdtStream : public Stream {
   int64_t acknowledged(int64_t sent, int queued_packets) const;
 
   const UDTSOCKET socket_;
+  Address peer_;
   const std::shared_ptr<UdpSocket> udp_;
   const Info info_;
   int packet_bytes_;   // with IP, UDP and UDT headers
