@@ -160,6 +160,41 @@ func TestTrialBoundaries(t *testing.T) {
 	}
 }
 
+// After a trial the radios are quiet when they have carried nothing for twice the time of a
+// full packet, and at once where their queues are emptied.
+func TestQuiet(t *testing.T) {
+	n := pair()
+	n.Links[0].RateBitsPerSecond = 16e3 // a packet of 500 bytes takes 250 ms
+	n.MTUBytes = 1000                   // a full one half a second, so a second without any is quiet
+	r := up(t, n)
+	c, ctx := r.dial(t), timeout(t)
+	from, to := r.udp(t, radio.RoleClient, 0), r.udp(t, radio.RoleServer, 7001)
+	quiet := func(want bool) {
+		t.Helper()
+		began := time.Now()
+		got, err := c.Quiet(ctx, false)
+		if err != nil || got != want || time.Since(began) > 2*quietSlice {
+			t.Fatalf("quiet: %t after %s (%v), expected %t", got, time.Since(began), err, want)
+		}
+	}
+	r.blast(t, from, 20, 472) // 5 s
+	quiet(false)
+	emptied := time.Now()
+	for flush, done := true, false; !done; flush = false {
+		var err error
+		if done, err = c.Quiet(ctx, flush); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(emptied); took < 900*time.Millisecond {
+		t.Errorf("the radios were quiet %s after their queues were emptied, expected about a second", took)
+	}
+	if got := received(t, to, 20); len(got) == 0 || len(got) > 10 {
+		t.Errorf("%d packets came out, expected those of about a second", len(got))
+	}
+	quiet(true)
+}
+
 func TestConfigure(t *testing.T) {
 	r := up(t, pair())
 	c, ctx := r.dial(t), timeout(t)
@@ -220,7 +255,7 @@ func TestBadRequestsAreAnsweredAndSurvived(t *testing.T) {
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(hang))
 	lines := bufio.NewScanner(conn)
-	for _, line := range []string{"", "nonsense", "{}", `{"status":{},"end":{"trial":"x"}}`, `{"stats":{}}`, `{"status":{}} {"status":{}}`, `{"begin":{"seed":"-1"}}`, `{"configure":{}}`} {
+	for _, line := range []string{"", "nonsense", "{}", `{"status":{},"end":{"trial":"x"}}`, `{"stats":{}}`, `{"status":{},"quiet":{}}`, `{"quiet":{"flash":true}}`, `{"status":{}} {"status":{}}`, `{"begin":{"seed":"-1"}}`, `{"configure":{}}`} {
 		fmt.Fprintln(conn, line)
 		var rep radiocontrol.Reply
 		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &rep) != nil || rep.Error == "" {
