@@ -29,6 +29,7 @@ type attempts struct {
 // journal is unusable.
 func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *attemptID) (*journal.AttemptEnded, error) {
 	a.emulator.quiet(ctx)
+	a.emulator.inOrder = false
 	clock, record := a.node.clock, a.node.record
 	began := clock.Now()
 	start := journal.AttemptStarted{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
@@ -69,6 +70,7 @@ func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *
 		}
 	}
 	summarize(&end, flows, record)
+	a.emulator.inOrder = end.Verdict == journal.Succeeded
 	end.Duration = clock.Now().Sub(began)
 	end.Dead = a.dead.before(flows)
 	truncate(&end)

@@ -36,9 +36,8 @@ type RadioWatcher interface {
 
 // RadioSettler is a [Radio] that tells when what a trial left has passed.
 type RadioSettler interface {
-	// Quiet waits for a moment until the radios are quiet, and reports whether they are;
-	// flush empties their queues first.
-	Quiet(ctx context.Context, flush bool) (bool, error)
+	// Quiet waits for a moment until the radios are quiet, and reports whether they are.
+	Quiet(ctx context.Context, q radiocontrol.Quiet) (bool, error)
 }
 
 // ErrRadioRefused reports that the emulator answered, and will not do what was asked.

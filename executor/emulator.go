@@ -21,7 +21,11 @@ const (
 	radioAgain   = 500 * time.Millisecond
 	drainTime    = 20 * time.Second // for what the trial before has left in slow radios; then their queues are emptied
 	quietLimit   = 5 * time.Minute
-	quietSaid    = 5 * time.Second // longer waits are in the log
+	// quietAfter is for how long the radios are quiet before a trial where the attempt
+	// before did not end in order: an end that has not heard so sends again within a
+	// second, which is SCTP's shortest timeout (RFC 9260, section 16).
+	quietAfter = 1500 * time.Millisecond
+	quietSaid  = 5 * time.Second // longer waits are in the log
 )
 
 // emulator is the emulated radio in a run. With a nil radio, as on real radios,
@@ -32,6 +36,8 @@ type emulator struct {
 	sheet   *runsheet.Sheet
 	clock   Clock
 	log     *slog.Logger
+
+	inOrder bool // the attempt before succeeded, so its connections were closed by both ends
 }
 
 func (e *emulator) configure(ctx context.Context) error {
@@ -76,7 +82,11 @@ func (e *emulator) quiet(ctx context.Context) {
 		flush := !emptied && e.clock.Now().Sub(began) >= drainTime
 		emptied = emptied || flush
 		cctx, cancel := context.WithTimeout(ctx, radioTimeout)
-		quiet, err := r.Quiet(cctx, flush)
+		q := radiocontrol.Quiet{Flush: flush}
+		if !e.inOrder {
+			q.For = quietAfter
+		}
+		quiet, err := r.Quiet(cctx, q)
 		cancel()
 		if err != nil {
 			return // begin meets the same, and says it

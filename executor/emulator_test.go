@@ -14,7 +14,7 @@ import (
 
 // loud is radios that are quiet once answered is true; each question takes a second.
 type loud struct {
-	asked    []bool
+	asked    []radiocontrol.Quiet
 	answered func(flush bool) (bool, error)
 }
 
@@ -24,11 +24,11 @@ func (*loud) End(context.Context, string) (*radiocontrol.Report, error) {
 	return &radiocontrol.Report{}, nil
 }
 
-func (l *loud) Quiet(ctx context.Context, flush bool) (bool, error) {
-	l.asked = append(l.asked, flush)
+func (l *loud) Quiet(ctx context.Context, q radiocontrol.Quiet) (bool, error) {
+	l.asked = append(l.asked, q)
 	select {
 	case <-time.After(time.Second):
-		return l.answered(flush)
+		return l.answered(q.Flush)
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
@@ -62,9 +62,12 @@ func TestQuietBeforeATrial(t *testing.T) {
 				began := time.Now()
 				e.quiet(ctx)
 				emptied := 0
-				for _, flush := range r.asked {
-					if flush {
+				for _, q := range r.asked {
+					if q.Flush {
 						emptied++
+					}
+					if q.For != quietAfter {
+						t.Errorf("asked for %s, expected %s: nothing ended in order before", q.For, quietAfter)
 					}
 				}
 				if waited := time.Since(began); waited != c.waits || emptied != c.emptied {

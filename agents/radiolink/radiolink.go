@@ -72,13 +72,13 @@ func (l *Link) End(ctx context.Context, trial string) (*radiocontrol.Report, err
 }
 
 // Quiet implements [executor.RadioSettler].
-func (l *Link) Quiet(ctx context.Context, flush bool) (bool, error) {
+func (l *Link) Quiet(ctx context.Context, q radiocontrol.Quiet) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.c == nil {
 		return false, errNotConfigured
 	}
-	quiet, err := l.c.Quiet(ctx, flush)
+	quiet, err := l.c.Quiet(ctx, q)
 	return quiet, l.reuse(err)
 }
 

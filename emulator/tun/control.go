@@ -197,7 +197,7 @@ func (c *control) handle(req *radiocontrol.Request, rep *radiocontrol.Reply) (er
 	case req.End != nil:
 		rep.Report, err = c.end(req.End)
 	case req.Quiet != nil:
-		rep.Quiet, err = c.quiet(req.Quiet.Flush)
+		rep.Quiet, err = c.quiet(*req.Quiet)
 	default:
 		rep.Status, err = c.status()
 	}
@@ -225,6 +225,7 @@ func (c *control) configure(n *radio.Network) error {
 	if !l.do(func(l *loop) { l.install(m) }) {
 		return errEnded
 	}
+	c.busy = time.Now()
 	c.log.Info("network configured", "medium", string(n.Medium), "mtu_bytes", n.MTUBytes)
 	return nil
 }
@@ -359,14 +360,14 @@ func (c *control) settle() bool {
 }
 
 // quiet reports whether the radios have carried nothing for twice the time that a full
-// packet takes over the slowest link; it waits for that for quietSlice at most, and
-// empties the queues first where flush says so.
+// packet takes over the slowest link, and for q.For; it waits for that for quietSlice at
+// most, and empties the queues first where q says so.
 //
 // On a slow radio what a trial leaves takes longer than settleMax. Were the next trial to
 // empty the queues then, a close in them would not arrive, and the other end would send
 // for minutes, into the trials of other protocols.
-func (c *control) quiet(flush bool) (bool, error) {
-	if flush && c.trial == nil {
+func (c *control) quiet(q radiocontrol.Quiet) (bool, error) {
+	if q.Flush && c.trial == nil {
 		m, err := c.e.loop.prepare(c.e.loop.network, c.nodes, 0)
 		if err != nil {
 			return false, fmt.Errorf("quiet: %w", err)
@@ -388,7 +389,7 @@ func (c *control) quiet(flush bool) (bool, error) {
 	}) {
 		return false, errEnded
 	}
-	long = min(max(2*long, settleFor), quietMost)
+	long = min(max(2*long, settleFor, q.For), quietMost)
 	quiet, ok := c.await(long, min(max(long/20, settleEvery), quietSlice/4), quietSlice)
 	if !ok {
 		return false, errEnded

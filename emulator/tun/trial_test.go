@@ -172,7 +172,7 @@ func TestQuiet(t *testing.T) {
 	quiet := func(want bool) {
 		t.Helper()
 		began := time.Now()
-		got, err := c.Quiet(ctx, false)
+		got, err := c.Quiet(ctx, radiocontrol.Quiet{})
 		if err != nil || got != want || time.Since(began) > 2*quietSlice {
 			t.Fatalf("quiet: %t after %s (%v), expected %t", got, time.Since(began), err, want)
 		}
@@ -182,7 +182,7 @@ func TestQuiet(t *testing.T) {
 	emptied := time.Now()
 	for flush, done := true, false; !done; flush = false {
 		var err error
-		if done, err = c.Quiet(ctx, flush); err != nil {
+		if done, err = c.Quiet(ctx, radiocontrol.Quiet{Flush: flush}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -28,6 +28,8 @@ type Request struct {
 // Quiet asks whether the radios are quiet between trials.
 type Quiet struct {
 	Flush bool `json:"flush,omitempty"` // empty the queues first
+	// For is how long at least no packet must have been in a radio, 10 s at most.
+	For time.Duration `json:"for_ns,omitempty"`
 }
 
 // Begin starts a trial on the emulated radios: queues are emptied, counters set to zero,
@@ -61,8 +63,9 @@ type Reply struct {
 	Error  string  `json:"error,omitempty"`
 	Report *Report `json:"report,omitempty"` // to End
 	Status *Status `json:"status,omitempty"` // to Status
-	// Quiet, to Quiet: no packet was in a radio for twice the time that a full packet
-	// takes over the slowest link, so that what was sent last has been answered, too.
+	// Quiet, to Quiet: no packet was in a radio for Quiet.For, and for twice the time that
+	// a full packet takes over the slowest link, so that what was sent last has been
+	// answered, too.
 	Quiet bool `json:"quiet,omitempty"`
 }
 

@@ -85,9 +85,9 @@ func (c *Client) Status(ctx context.Context) (*radiocontrol.Status, error) {
 }
 
 // Quiet waits for a second at most until the radios are quiet, and reports whether they
-// are ([radiocontrol.Reply]); flush empties their queues first.
-func (c *Client) Quiet(ctx context.Context, flush bool) (bool, error) {
-	rep, err := c.ask(ctx, &radiocontrol.Request{Quiet: &radiocontrol.Quiet{Flush: flush}})
+// are ([radiocontrol.Reply]).
+func (c *Client) Quiet(ctx context.Context, q radiocontrol.Quiet) (bool, error) {
+	rep, err := c.ask(ctx, &radiocontrol.Request{Quiet: &q})
 	return rep != nil && rep.Quiet, err
 }
 
