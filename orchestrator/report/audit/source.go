@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"time"
 
 	"linktrial/executor/journal"
@@ -54,14 +55,18 @@ func (a *auditor) pair() error {
 		byNode[p.Node] = s
 		a.sources = append(a.sources, s)
 	}
+	var empty []string
 	for i := range a.run.Journals {
 		j := &a.run.Journals[i]
-		node, err := nodeOf(j)
+		node, lines, err := nodeOf(j)
 		if err != nil {
 			return err
 		}
 		s := byNode[node]
 		switch {
+		case lines == 0: // the run was interrupted before its node wrote anything
+			empty = append(empty, j.Path)
+			continue
 		case s == nil:
 			a.check(Stored).find(Finding{File: j.Path}, "a journal of node %q, which has no part in the run by the store", node)
 			continue
@@ -72,6 +77,9 @@ func (a *auditor) pair() error {
 		s.file = j
 	}
 	for _, s := range a.sources {
+		if s.file == nil && len(empty) > 0 && s.part.Committed > 0 {
+			a.check(Stored).find(Finding{Node: s.node}, "the store has %d records of it, and the journals that were given without a record are %s", s.part.Committed, strings.Join(empty, ", "))
+		}
 		if s.file == nil {
 			a.check(Stored).skip("no journal of node %s (%s) was given", s.node, s.role)
 			a.check(Integrity).skip("no journal of node %s (%s) was given: the store has no checksums of lines", s.node, s.role)
@@ -80,15 +88,16 @@ func (a *auditor) pair() error {
 	return nil
 }
 
-// nodeOf is the node of a journal's first record that can be read.
-func nodeOf(j *Journal) (string, error) {
+// nodeOf is the node of a journal's first record that can be read, and how many lines
+// were read until then.
+func nodeOf(j *Journal) (node string, lines int, err error) {
 	f, err := j.Open()
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer f.Close()
-	node := ""
 	err = readLines(f, func(l line) error {
+		lines++
 		var r struct{ Node string }
 		if l.fault != "" || json.Unmarshal(l.record, &r) != nil {
 			return nil
@@ -97,9 +106,9 @@ func nodeOf(j *Journal) (string, error) {
 		return io.EOF
 	})
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("%s: %w", j.Path, err)
+		return "", 0, fmt.Errorf("%s: %w", j.Path, err)
 	}
-	return node, nil
+	return node, lines, nil
 }
 
 // read walks through a node's journal, and holds it against the store's where both
