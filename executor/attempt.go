@@ -22,14 +22,15 @@ type attempts struct {
 	captureFile func(trial, attempt int) string
 	prestart    *prestart
 	dead        deadTime
+	inOrder     bool // the last one succeeded, so both ends closed its connections
 }
 
 // run executes a trial once, as its nth attempt; next is the attempt that
 // follows if this one is the trial's last, nil for none. An error means that the
 // journal is unusable.
 func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *attemptID) (*journal.AttemptEnded, error) {
-	a.emulator.quiet(ctx)
-	a.emulator.inOrder = false
+	a.emulator.quiet(ctx, a.inOrder)
+	a.inOrder = false
 	clock, record := a.node.clock, a.node.record
 	began := clock.Now()
 	start := journal.AttemptStarted{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
@@ -70,7 +71,7 @@ func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *
 		}
 	}
 	summarize(&end, flows, record)
-	a.emulator.inOrder = end.Verdict == journal.Succeeded
+	a.inOrder = end.Verdict == journal.Succeeded
 	end.Duration = clock.Now().Sub(began)
 	end.Dead = a.dead.before(flows)
 	truncate(&end)

@@ -36,8 +36,6 @@ type emulator struct {
 	sheet   *runsheet.Sheet
 	clock   Clock
 	log     *slog.Logger
-
-	inOrder bool // the attempt before succeeded, so its connections were closed by both ends
 }
 
 func (e *emulator) configure(ctx context.Context) error {
@@ -66,40 +64,41 @@ func (e *emulator) retry(ctx context.Context, call func(context.Context) error) 
 	}
 }
 
-// quiet waits until the radios carry nothing any more of the trials before, or ctx ends.
-// On real radios it cannot be known.
+// quiet waits until the radios carry nothing any more of the trials before, or ctx ends;
+// inOrder: both ends closed the connections of the last one. On real radios it cannot be
+// known.
 //
 // A sender that sends again without need can fill a slow radio's queue for minutes, and
 // its close finds no room there. What is left after drainTime is removed. The other end
 // then hears that nobody is there any more as soon as it sends something.
-func (e *emulator) quiet(ctx context.Context) {
+func (e *emulator) quiet(ctx context.Context, inOrder bool) {
 	r, ok := e.radio.(RadioSettler)
 	if !ok {
 		return
 	}
+	q := radiocontrol.Quiet{}
+	if !inOrder {
+		q.For = quietAfter
+	}
 	began, emptied := e.clock.Now(), false
 	for ctx.Err() == nil {
-		flush := !emptied && e.clock.Now().Sub(began) >= drainTime
-		emptied = emptied || flush
+		q.Flush = !emptied && e.clock.Now().Sub(began) >= drainTime
+		emptied = emptied || q.Flush
 		cctx, cancel := context.WithTimeout(ctx, radioTimeout)
-		q := radiocontrol.Quiet{Flush: flush}
-		if !e.inOrder {
-			q.For = quietAfter
-		}
 		quiet, err := r.Quiet(cctx, q)
 		cancel()
 		if err != nil {
 			return // begin meets the same, and says it
 		}
 		waited := e.clock.Now().Sub(began)
-		switch {
-		case quiet && waited > quietSaid:
-			e.log.Info("waited until the emulated radios had carried what the trial before left", "for", waited, "queues_emptied", emptied)
-		case !quiet && waited > quietLimit:
-			e.log.Warn("the emulated radios still carry packets of earlier trials; the next one begins among them", "after", waited)
+		if quiet {
+			if waited > quietSaid {
+				e.log.Info("waited until the emulated radios had carried what the trial before left", "for", waited, "queues_emptied", emptied)
+			}
 			return
 		}
-		if quiet {
+		if waited > quietLimit {
+			e.log.Warn("the emulated radios still carry packets of earlier trials; the next one begins among them", "after", waited)
 			return
 		}
 	}

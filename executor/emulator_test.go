@@ -60,7 +60,7 @@ func TestQuietBeforeATrial(t *testing.T) {
 				r := &loud{answered: c.answered}
 				e := &emulator{radio: r, clock: systemClock{}, log: slog.New(slog.DiscardHandler)}
 				began := time.Now()
-				e.quiet(ctx)
+				e.quiet(ctx, false)
 				emptied := 0
 				for _, q := range r.asked {
 					if q.Flush {

@@ -77,13 +77,14 @@ func (a *auditor) pair() error {
 		s.file = j
 	}
 	for _, s := range a.sources {
-		if s.file == nil && len(empty) > 0 && s.part.Committed > 0 {
+		if s.file != nil {
+			continue
+		}
+		if len(empty) > 0 && s.part.Committed > 0 {
 			a.check(Stored).find(Finding{Node: s.node}, "the store has %d records of it, and the journals that were given without a record are %s", s.part.Committed, strings.Join(empty, ", "))
 		}
-		if s.file == nil {
-			a.check(Stored).skip("no journal of node %s (%s) was given", s.node, s.role)
-			a.check(Integrity).skip("no journal of node %s (%s) was given: the store has no checksums of lines", s.node, s.role)
-		}
+		a.check(Stored).skip("no journal of node %s (%s) was given", s.node, s.role)
+		a.check(Integrity).skip("no journal of node %s (%s) was given: the store has no checksums of lines", s.node, s.role)
 	}
 	return nil
 }

@@ -33,9 +33,15 @@ export function bytes(n: number | bigint | undefined): string {
 export const payload = (n: number | bigint | undefined) =>
   n !== undefined && Number(n) === 0 ? 'for a set time' : bytes(n)
 
+/** Its first letter as that of a heading. */
+export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
+
+/** How many there are, and of how many where some are missing: "3", "2/3". */
+export const ofAll = (n: number, all: number) => (n === all ? String(n) : `${n}/${all}`)
+
 /** Text of the orchestrator as a sentence: with a capital letter and a full stop. */
 export function sentence(text: string): string {
-  return text && text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.')
+  return text && capital(text) + (/[.!?]$/.test(text) ? '' : '.')
 }
 
 /** Seconds that change while one looks: whole ones, "13 s". */

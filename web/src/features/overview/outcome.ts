@@ -1,5 +1,5 @@
 // What a campaign's comparison comes to, in one line, how many of its trials are valid, and the figures of its last run. Pure.
-import { radioLabel, settingLabel, sizeLabel, topologyLabel } from '@/features/results/model'
+import { placeLabel } from '@/features/results/model'
 import type { RunSummary, SummarizeResponse } from '@/gen/linktrial/v1/result_pb'
 
 export interface Outcome {
@@ -45,7 +45,7 @@ export function outcomeOf(s: SummarizeResponse): Outcome {
 
 function figuresOf(r: RunSummary): RunFigures {
   return {
-    where: [topologyLabel(r), radioLabel(r), sizeLabel(r), settingLabel(r)].filter(Boolean).join(' · '),
+    where: placeLabel(r),
     rows: r.treatments
       .filter((t) => t.valid)
       .map(({ name, label, average, min, max, valid, attempted }) => {

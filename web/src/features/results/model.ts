@@ -69,6 +69,9 @@ export const sizeLabel = (r: RunSummary) => payload(r.run?.sizeBytes)
 export const settingLabel = (r: RunSummary) => r.settings.map((s) => `${s.axis} ${s.label}`).join(', ')
 export const radioLabel = (r: RunSummary) => r.radioTitle || r.run?.radio || ''
 export const topologyLabel = (r: RunSummary) => r.topologyTitle || r.run?.topology || ''
+/** All that tells a run from others of its campaign. */
+export const placeLabel = (r: RunSummary) =>
+  [topologyLabel(r), radioLabel(r), sizeLabel(r), r.group, settingLabel(r)].filter(Boolean).join(' · ')
 
 /** A run whose trials have not all been measured: its figures may still change, or stay incomplete. */
 export function isPartial(r: RunSummary): boolean {

@@ -1,5 +1,5 @@
 // What the table of probes shows.
-import { percent } from '@/lib/format'
+import { ofAll, percent } from '@/lib/format'
 import type { ProbeSummary } from '@/gen/linktrial/v1/result_pb'
 
 export interface ProbeColumn {
@@ -38,7 +38,7 @@ const ms = (s: number | undefined) => (s === undefined ? '–' : (s * 1e3).toFix
 export function probeCell(p: ProbeSummary, column: string): string {
   switch (column) {
     case 'n':
-      return p.measured === p.planned ? String(p.measured) : `${p.measured}/${p.planned}`
+      return ofAll(p.measured, p.planned)
     case 'loss':
       return percent(p.lossShare, 2)
     case 'burst':

@@ -1,7 +1,7 @@
 // Time series of attempts as figures draw them: on the trial's clock, gaps as
 // NaN, and finer data laid into the overview where one has zoomed in. Pure.
 import type { ChannelSeries, Column, FlowSeries, SeriesResponse } from '@/gen/linktrial/v1/result_pb'
-import { KB, unitOf } from '@/lib/format'
+import { capital, KB, unitOf } from '@/lib/format'
 import type { DeepLine, DeepPanel } from './panels'
 import { telemetryPanelsOf } from '@/features/telemetry/model'
 
@@ -159,7 +159,7 @@ function flowPanelsOf(flows: FlowSeries[]): DeepPanel[] {
   }
   for (const p of more.values()) {
     const title = p.lines.length === 1 ? p.lines[0]!.name : p.title
-    out.push({ ...p, title: title.charAt(0).toUpperCase() + title.slice(1) })
+    out.push({ ...p, title: capital(title) })
   }
   return out
 }

@@ -10,7 +10,7 @@ import type {
 } from 'echarts'
 import type { Dot, Slot } from '@/features/results/model'
 import { pointState } from '@/lib/states'
-import { KB, percent, seconds } from '@/lib/format'
+import { KB, ofAll, percent, seconds } from '@/lib/format'
 import type { Look } from '@/lib/palette'
 import { lookOf, type Ink } from './ink'
 import { base, escape, figures, hint, px, valueAxis, wrap, type Size } from './parts'
@@ -122,7 +122,7 @@ export const cross = 'path://M2,0 L5,3 L8,0 L10,2 L7,5 L10,8 L8,10 L5,7 L2,10 L0
 
 function countText(s: Slot): string {
   if (s.missing) return 'not run'
-  return `n ${s.valid}${s.attempted === s.valid ? '' : `/${s.attempted}`}`
+  return `n ${ofAll(s.valid, s.attempted)}`
 }
 
 function slotHint(s: Slot, shown: { ideal: boolean; coded: boolean }): string {
