@@ -131,7 +131,7 @@ bool UdpSocket::refused(const Address& peer) {
       if (e.ee_errno == ECONNREFUSED) refused_.insert(to.text());
     }
   }
-  return refused_.count(peer.text()) > 0;
+  return refused_.erase(peer.text()) > 0;  // the connection ends by that
 }
 
 UDTSOCKET udt_socket(const Parameters& p, const UdpSocket& udp, int family, const char* failing) {
