@@ -2,6 +2,11 @@
 # make test       installs what is missing, runs every test
 # make help       the rest
 
+# Make's lists, and so its targets, are separated by blanks.
+ifneq ($(words $(CURDIR)),1)
+$(error make cannot work in a folder with a blank in its name: '$(CURDIR)'. Move the checkout to one without)
+endif
+
 SHELL := /bin/bash
 .SHELLFLAGS := -e -o pipefail -c
 BIN := $(CURDIR)/bin
@@ -9,14 +14,18 @@ DRIVERS := $(BIN)/drivers
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GO_DRIVERS := haul lttcp probe quic scps split tcp
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-GOFLAGS_BUILD := -trimpath -ldflags "-X main.version=$(VERSION)"
+GOFLAGS_BUILD := -ldflags "-X main.version=$(VERSION)"
+# One way to compile for programs, tests and linters: what one has compiled, the others use.
+# The race detector alone needs cgo.
+export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
+export CGO_ENABLED := 0
 ANSIBLE := $(or $(LINKTRIAL_ANSIBLE),/var/cache/linktrial/ansible)
 # The lab makes network namespaces, which needs root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
 .PHONY: help deps deps-check deps-test kernel build drivers go-drivers web images rehearse bench clean \
-	check lint lint-web lint-shell lint-ansible verify verify-full generate \
-	sbom sign licences audit fuzz fuzz-turn faults test test-go test-race test-pages test-web test-ansible test-images test-kernels screenshots
+	kinds check compiled lint lint-web lint-shell lint-ansible verify verify-full generate \
+	sbom sign licences audit fuzz fuzz-turn stress faults test test-go test-race test-pages test-web test-ansible test-images test-kernels screenshots
 
 help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
@@ -44,15 +53,18 @@ help:
 	@echo "  make test-pages    of these, the ones of the pages"
 	@echo "  make test-go       of these, the ones of Go, all under go test"
 	@echo "  make test-race     of those, the packages with goroutines, under the race detector"
+	@echo "make test-web      the ones of the pages in a browser, with screenshots in build/screenshots"
 	@echo "make screenshots   pictures of every page at four widths in three themes, to look at (TO=folder)"
+	@echo "make kinds         run the small plans of e2e/kinds and write the store that browser tests open every page with (some minutes)"
 	@echo "make fuzz          all fuzz targets for an hour together (FUZZTOTAL=60m; FUZZTIME=60s: each for a minute), and 10 000 mutated documents"
 	@echo "make fuzz-turn     a minute each of some fuzz targets that decode what other machines send, 8 minutes together; other ones after each commit"
-	@echo "make faults        a plan with injected faults for about three minutes, from a new seed (SEED=…; make test has a shorter one)"
+	@echo "make stress        every driver carries COUNT small transfers (10 000), and with sanitizers and race detector a tenth; ONLY=sctp: one driver (make test has 60 of each)"
+	@echo "make faults        plans with injected faults on emulated radios and on the real path, about three minutes each, from a new seed (SEED=…; make test has shorter ones)"
 	@echo "make test-ansible  the playbooks on machines of their own (about 40 minutes; make test has the smallest of it)"
 	@echo "make test-images   the container images and both compose files (some ten minutes; not part of make test)"
 	@echo "make test-kernels  the drivers on Debian's kernels 6.1 and 6.12 in emulated machines (about 9 minutes; not part of make test)"
 	@echo
-	@echo ".ci/run            make check, make test and five minutes of make fuzz-turn: what every change must pass"
+	@echo ".ci/run            make test with make check beside it, and three minutes of make fuzz-turn: what every change must pass"
 
 deps:
 	@scripts/install-deps run build
@@ -68,10 +80,12 @@ deps-test:
 # The guest kernel of the virtual-time lab: some minutes, once, into a cache outside the checkout.
 kernel: build
 	@scripts/install-deps kernel
-	$(SUDO) $(BIN)/linktrial lab kernel
+	$(LAB_KERNEL)
+
+LAB_KERNEL = $(SUDO) $(BIN)/linktrial lab kernel
 
 build: deps drivers web
-	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $(BIN)/linktrial ./cmd/linktrial
+	go build $(GOFLAGS_BUILD) -o $(BIN)/linktrial ./cmd/linktrial
 
 drivers: deps
 	@$(MAKE) --no-print-directory go-drivers
@@ -82,13 +96,15 @@ go-drivers:
 		from=protocols/$$d; [ ! -d $$from/cmd ] || from=$$from/cmd/$$d; \
 		mkdir -p $(DRIVERS)/$$d; \
 		cp $$from/driver.yaml $(DRIVERS)/$$d/driver.yaml; \
-		CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $(DRIVERS)/$$d/$$d ./$$from; \
+		go build $(GOFLAGS_BUILD) -o $(DRIVERS)/$$d/$$d ./$$from; \
 	done
 
 # The images, on the engine that docker talks to (DOCKER_HOST). Where no base image
 # can be pulled, one is made with debootstrap, which needs root.
-images: build
+images:
 	@scripts/install-deps docker
+	@images/build engine
+	@$(MAKE) --no-print-directory build
 	TAG=$(VERSION) images/build
 
 # Bills of materials (CycloneDX). Images are those that docker has.
@@ -129,10 +145,18 @@ FUZZTURN ?= 8m
 fuzz-turn:
 	$(FUZZ) -remote -time 60s -total $(FUZZTURN) -turn $$(git rev-list --count HEAD)
 
+# Small transfers of every driver, several at once on a busy machine, with processes told
+# to stop in the middle: as it is installed, and in builds with sanitizers. ONLY=sctp/thread
+# is one driver in one build.
+COUNT ?= 10000
+ONLY ?=
+stress: drivers
+	LINKTRIAL_BIN=$(BIN) LINKTRIAL_STRESS=$(COUNT) $(SUDO) go test -count=1 -v -timeout 72h -run '^TestDrivers$$/$(subst /,$$/,$(ONLY))' ./protocols/protocoltest/stress
+
 # A plan with faults from a seed; another seed each day finds what one does not.
 SEED ?= $(shell date +%Y%m%d)
 faults: build
-	LINKTRIAL_BIN=$(BIN) LINKTRIAL_FAULTS=$(SEED):15 $(SUDO) go test -count=1 -v -timeout 30m -run '^TestFaultCampaign$$' ./e2e
+	LINKTRIAL_BIN=$(BIN) LINKTRIAL_FAULTS=$(SEED):15 LINKTRIAL_FIELD_FAULTS=$(SEED):15 $(SUDO) go test -count=1 -v -timeout 30m -run '^Test(Fault|Field)Campaign$$' ./e2e
 
 # The pages, built again only when something that they are made of has changed.
 web: web/dist/index.html
@@ -150,13 +174,13 @@ rehearse: build
 # Everything that is found without running a program.
 check: verify lint lint-web lint-shell lint-ansible
 
-# gofmt and go vet are part of golangci-lint. No build has the tags images, kernels
-# and converge, so they are named here: the second one takes another file of the
+# gofmt and go vet are part of golangci-lint. No build has the tags images, kernels,
+# kinds and converge, so they are named here: the second one takes another file of the
 # playbooks' tests.
 lint:
 	go mod tidy -diff
 	tool=$$(scripts/go-tool $(GOLANGCI_LINT)); \
-	$$tool run --build-tags images,kernels ./...; \
+	$$tool run --build-tags images,kernels,kinds ./...; \
 	$$tool run --build-tags converge ./playbooks
 
 lint-web: web/node_modules/.installed
@@ -170,25 +194,44 @@ lint-ansible: deps-check
 
 # Every test: the pages first, so that the last line is the summary of Go's. Run at
 # the same time, both took two thirds of the time and all of two processors, and trials in
-# real time were disturbed.
-test: test-pages test-go
+# real time were disturbed. What Go's tests need compiled is compiled meanwhile, when a
+# processor has nothing else to do.
+test: deps-test build
+	@mkdir -p build; \
+	$(SUDO) scripts/idle $(MAKE) --no-print-directory compiled >build/compiled.log 2>&1 & compiled=$$!; \
+	$(MAKE) --no-print-directory test-pages || { kill $$compiled; exit 1; }; \
+	wait $$compiled || { cat build/compiled.log; exit 1; }
+	@$(MAKE) --no-print-directory test-go
+
+# What Go's tests need compiled that make build does not compile. It leaves bin/ as it is,
+# which tests of the pages use meanwhile.
+compiled:
+	$(LAB_KERNEL)
+	CGO_ENABLED=1 go build -race ./...
 
 test-pages: deps-test build
 	cd web && npm run --silent test -- --reporter=dot
-	cd web && LINKTRIAL_BIN=$(BIN) $(SUDO) npm run --silent test:browser
+	cd web && LINKTRIAL_BIN=$(BIN) $(SUDO) ../scripts/in-memory npm run --silent test:browser
 
 test-go: deps-test build kernel
-	LINKTRIAL_BIN=$(BIN) $(SUDO) scripts/run-tests
+	LINKTRIAL_BIN=$(BIN) $(SUDO) scripts/in-memory scripts/run-tests
 
-GO_TEST := LINKTRIAL_BIN=$(BIN) $(SUDO) go test -json -timeout 45m
+GO_TEST := LINKTRIAL_BIN=$(BIN) $(SUDO) scripts/in-memory go test -json -timeout 45m
 TESTGATE := go run ./tools/testgate -expected tools/testgate/expected-skips.txt
 
 test-race: deps-test build kernel
-	race=$$(go run ./tools/racepackages); $(GO_TEST) -race $$race | $(TESTGATE)
+	race=$$(go run ./tools/racepackages); CGO_ENABLED=1 $(GO_TEST) -race $$race | $(TESTGATE)
 
-# The pages in a real browser, with a real orchestrator and lab; screenshots go to build/screenshots.
+# The pages in a real browser, with a real orchestrator and lab; screenshots go to build/screenshots,
+# which make test-pages takes none of: they are for people, and cost processor time.
 test-web: deps-test build
-	cd web && LINKTRIAL_BIN=$(BIN) $(SUDO) npm run --silent test:browser
+	cd web && LINKTRIAL_BIN=$(BIN) LINKTRIAL_SHOTS=$(CURDIR)/build/screenshots $(SUDO) ../scripts/in-memory npm run --silent test:browser
+
+# The store with a campaign of every kind of plan and outcome (e2e/kinds/README.md), made
+# again: in the virtual-time lab and in a lab in real time.
+kinds: build kernel
+	go vet -tags kinds ./e2e
+	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -tags kinds -count=1 -timeout 60m -run '^TestMakeKinds$$' ./e2e
 
 # Pictures of every page at four widths in three themes, with contact sheets, to look at.
 # TO=folder; VIEWS=expression for some of them; THEMES=light,dark,sun.
@@ -223,7 +266,7 @@ test-kernels: drivers
 
 bench: build
 	$(SUDO) $(BIN)/linktrial bench
-	$(SUDO) go test -run '^$$' -bench . -v -count=1 ./agents/runner ./protocols/haul/bench ./protocols/quic ./protocols/split ./protocols/tcp/bpf
+	$(SUDO) go test -run '^$$' -bench . -v -count=1 ./agents/packettimes ./agents/runner ./protocols/haul/bench ./protocols/quic ./protocols/split ./protocols/tcp/bpf
 
 # protoc-gen-es is one of the pages' packages.
 generate: web/node_modules/.installed

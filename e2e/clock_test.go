@@ -116,10 +116,12 @@ func TestRuleOfSteppedClocks(t *testing.T) {
 	p := newProgram(t)
 	schedule := p.plan("schedule.yaml", `
 faults:
-  - {at: 1s, kind: clock-step, node: server, for: 2s, step: 1h}
-  - {at: 4s, kind: clock-step, node: client, for: 1s, step: -1s}
+  - {at: 6s, kind: clock-step, node: server, for: 6s, step: 1h}
+  - {at: 8s, kind: clock-step, node: client, for: 6s, step: -1s}
 `)
-	r := p.start("rehearse", p.plan("clocks.yaml", fmt.Sprintf(clockPlan, 4)+"valid: {clock_step: 100 ms}\n"), "--faults", schedule)
+	// Trials of some 20 s: on a busy machine the first one begins only when several seconds
+	// of the run are over, and the clocks are to step while there are attempts.
+	r := p.start("rehearse", p.plan("clocks.yaml", fmt.Sprintf(clockPlan, 24)+"valid: {clock_step: 100 ms}\n"), "--faults", schedule)
 	if code := r.wait(4 * time.Minute); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}

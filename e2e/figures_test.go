@@ -29,6 +29,8 @@ treatments:
   - {name: unsent, protocol: plain, options: {fault: unsent}}
   - {name: corrupted, protocol: plain, options: {fault: corrupted}}
   - {name: daemon, protocol: plain, options: {fault: daemon}}
+  - {name: moved, protocol: plain, options: {shift: 450, pace: 40ms}}
+  - {name: connected-early, protocol: plain, options: {shift: -1000, pace: 40ms}}
 iterations: 2
 order: fixed
 seed: 1
@@ -37,11 +39,13 @@ limits: {connect: 10s, transfer: 60s, attempts: 3}
 
 // expectLies asserts what comes of the trials of lying: the reason of each
 // treatment's only attempt, and that no other figure than those of honest trials
-// counts. short are the reasons that the short transfer with a slow clock may have.
-func expectLies(t *testing.T, p *program, table string, short ...string) {
+// counts. moved is the reason of a driver that reports time of the transfer as connecting,
+// early of one that does the opposite; short are those that the short transfer with a slow
+// clock may have.
+func expectLies(t *testing.T, p *program, table, moved, early string, short ...string) {
 	t.Helper()
 	want := map[string]string{"honest": "", "daemon": "", "slow-clock": journal.ReasonShorterThanRun, "fast-clock": journal.ReasonLongerThanRun,
-		"short-and-slow": short[0], "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
+		"moved": moved, "connected-early": early, "short-and-slow": short[0], "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
 	ds := p.exported()
 	for _, tr := range ds.Runs[0].Trials {
 		verdict := journal.Invalid
@@ -108,7 +112,7 @@ func TestFalseFiguresDoNotCount(t *testing.T) {
 	// A busy machine could delay events of so short a transfer by as much, but no
 	// radio can carry it as fast. Where the radio loses the SYN, what the clock leaves
 	// out of that second is more than a busy machine could.
-	expectLies(t, p, r.output(), journal.ReasonFasterThanRadio, journal.ReasonShorterThanRun)
+	expectLies(t, p, r.output(), journal.ReasonFasterThanPackets, journal.ReasonFasterThanPackets, journal.ReasonFasterThanRadio, journal.ReasonShorterThanRun)
 	nothingLeft(t)
 }
 
@@ -116,7 +120,7 @@ func TestFalseFiguresDoNotCount(t *testing.T) {
 func TestFalseFiguresDoNotCountInVirtualTime(t *testing.T) {
 	p := newProgram(t)
 	stdout, stderr, _ := p.run("rehearse", "--virtual", p.plan("lying", lying), "--drivers", liars(t))
-	expectLies(t, p, stdout+stderr, journal.ReasonShorterThanRun)
+	expectLies(t, p, stdout+stderr, journal.ReasonShorterThanRun, journal.ReasonLongerThanRun, journal.ReasonShorterThanRun)
 }
 
 // outage is a radio that is slow, then holds everything back, then is fast.

@@ -15,8 +15,12 @@ import (
 )
 
 // inBandThree is the plan three with in-band control, one attempt, and a connect limit
-// that makes the wait for the nodes' counts a short one.
-var inBandThree = strings.NewReplacer("attempts: 2", "attempts: 1", "connect: 10s", "connect: 3s", "order: fixed", "order: fixed\ncontrol: in-band").Replace(three)
+// that makes the wait for the nodes' counts a short one. Its share has a window follow each
+// trial, also where a busy machine makes windows long: tests act while a trial runs. Its
+// radio loses nothing: SCTP repeats its first packet after 3 s (RTO.Initial, RFC 4960,
+// section 15), so where the channel loses 1 % of packets, one of its attempts in fifteen
+// ends with the limit, and that is a property of the protocol.
+var inBandThree = strings.NewReplacer("radio: prc-117g-anw2c", "radio: transports-link", "attempts: 2", "attempts: 1", "connect: 10s", "connect: 3s", "order: fixed", "order: fixed\ncontrol: in-band\ncontrol_share: 100 %").Replace(three)
 
 // sendControl has a node of the lab connect to the orchestrator and send it one byte.
 func (p *directed) sendControl(role string) {
@@ -47,7 +51,7 @@ func (p *directed) sendControl(role string) {
 // attempt meets one, and results say so of the whole path.
 func TestControlTrafficInBand(t *testing.T) {
 	p := &directed{newServed(t)}
-	p.lab("prc-117g-anw2c", "vip-lot")
+	p.lab("transports-link", "vip-lot")
 	r := p.start("run", p.plan("three.yaml", inBandThree), "--orchestrator", "http://"+p.addr)
 	for i, role := range []string{"client", "relay", "server"} {
 		r.waitFor(fmt.Sprintf(`\n +%d/6 `, 1+2*i), 2*time.Minute)

@@ -155,7 +155,7 @@ func quickstart(t *testing.T) string {
 	return path
 }
 
-func checkFiles(t *testing.T, p *program, attempts int) {
+func checkFiles(t *testing.T, p *program, trials int) {
 	t.Helper()
 	found := map[string]bool{}
 	files, _ := filepath.Glob(filepath.Join(p.work, "results", "*", "*"))
@@ -171,8 +171,9 @@ func checkFiles(t *testing.T, p *program, attempts int) {
 			}
 		}
 		if strings.HasSuffix(f, "trials.csv") {
-			if n := strings.Count(string(b), "\n"); n != attempts+1 {
-				t.Errorf("%s has %d lines, expected a head and %d attempts", f, n, attempts)
+			// On a busy machine an attempt may have to be repeated: its figure would be the machine's.
+			if n := strings.Count(string(b), ",true,succeeded,"); n != trials {
+				t.Errorf("%s has %d attempts that count as succeeded, expected %d:\n%s", f, n, trials, b)
 			}
 		}
 	}

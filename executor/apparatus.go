@@ -98,7 +98,7 @@ func (w *apparatusWatch) found(reason string, o Outage) {
 func (w *apparatusWatch) settle(ctx context.Context, flows []*flow) {
 	failed := func(f *flow) bool {
 		r := &f.result
-		return r.Verdict == journal.Failed || r.Verdict == journal.TimedOut || r.Verdict == journal.Invalid && journal.FalseFigure(r.Reason)
+		return f.countsAsFailure() || r.Verdict == journal.Invalid && journal.FalseFigure(r.Reason)
 	}
 	some := false
 	for _, f := range flows {

@@ -52,11 +52,12 @@ func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *
 		return nil, err
 	}
 	end := journal.AttemptEnded{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
+	measured := a.node.measureHost()
 	if reason, err := a.runFlows(ctx, trial, n, flows, &end); err != nil {
 		verdict := journal.Invalid
 		var driver *ListenerError
 		if errors.As(err, &driver) {
-			verdict, reason = journal.Failed, driver.Reason
+			verdict, reason = driver.verdict(), driver.Reason
 		}
 		for _, f := range flows {
 			if f.result.Verdict != journal.Aborted {
@@ -70,9 +71,13 @@ func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *
 			f.excuse(journal.ReasonStopped, o.Text)
 		}
 	}
-	summarize(&end, flows, record)
-	a.inOrder = end.Verdict == journal.Succeeded
 	end.Duration = clock.Now().Sub(began)
+	measured(&end)
+	a.node.holdHost(flows, &end)
+	summarize(&end, flows, record)
+	if a.inOrder = end.Verdict == journal.Succeeded; a.inOrder {
+		a.node.paths.seen(trial)
+	}
 	end.Dead = a.dead.before(flows)
 	truncate(&end)
 	record.append(journal.TypeAttemptEnded, end)
@@ -100,13 +105,14 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 	}
 	defer closeSources(sources)
 	name := fmt.Sprintf("%s/%d/%d", a.node.runID, trial.Index, n)
-	opened, sent := a.node.clock.Now(), a.node.countSent() // before the channel's clock starts
+	opened, before := a.node.clock.Now(), a.node.count() // before the channel's clock starts
 	if err := a.emulator.begin(ctx, name, trial, a.capture(trial.Index, n)); err != nil {
 		abortAll(ctx, flows)
 		return journal.ReasonRadioDown, err
 	}
 	began := a.node.clock.Now()
-	control := a.node.countControl()
+	control, timed := a.node.countControl(), a.node.timePackets(flows)
+	relays := a.node.listenersNow(trial)
 	watch, fctx := watchApparatus(ctx, a.node, trial, sources, a.emulator.radio)
 	defer watch.close()
 	var running sync.WaitGroup
@@ -127,14 +133,18 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 	running.Wait()
 	end.Control = control()
 	watch.settle(ctx, flows)
+	a.node.nameCrashes(relays, flows)
+	a.node.paths.judge(ctx, trial, flows, began)
 	if c := end.Control; c != nil && c.Packets > 0 {
 		for _, f := range flows {
 			f.excuse(journal.ReasonControl, controlText(c))
 		}
 	}
-	a.node.holdSent(ctx, own, sent)
+	a.node.holdCounters(ctx, own, before)
+	timed()
 	end.Radio, err = a.emulator.end(ctx, name)
 	a.node.holdRadio(flows, end.Radio, opened)
+	a.node.holdAir(flows, end.Radio)
 	if end.Radio != nil && end.Radio.Stalled > 0 {
 		for _, f := range flows {
 			f.excuse(journal.ReasonRadioDown, fmt.Sprintf("the emulated radio did not run for %.1f s during the attempt", end.Radio.Stalled.Seconds()))

@@ -12,10 +12,11 @@ func Attend(ctx context.Context, cfg Config) error {
 	}
 	recorded, watched := n.recordStalls(ctx), n.recordInterface(ctx)
 	listening, _ := keepListeners(ctx, n, state)
-	carrying := carryFor(ctx, n, cfg.TakeAssignments)
+	carrying, answering := carryFor(ctx, n, cfg.TakeAssignments), n.answerPaths(ctx, cfg.AnswerPaths)
 	<-ctx.Done()
 	listening()
 	carrying()
+	answering()
 	recorded()
 	watched()
 	return n.stopped(ctx)

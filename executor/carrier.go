@@ -42,9 +42,10 @@ func (c *carrier) Prepare(ctx context.Context, a FlowAssignment) (release func()
 
 func (c *carrier) Carry(ctx context.Context, a FlowAssignment, began time.Time) []FlowOutcome {
 	flows := c.flows(a)
-	before := c.node.countSent()
+	before, timed := c.node.count(), c.node.timePackets(flows)
 	runAll(ctx, flows, began)
-	c.node.holdSent(ctx, flows, before)
+	c.node.holdCounters(ctx, flows, before)
+	timed()
 	out := make([]FlowOutcome, len(flows))
 	for i, f := range flows {
 		out[i] = FlowOutcome{Result: f.result, Breaches: f.breaches, Ready: f.ready, Exited: f.exited, Connected: f.seen.Connected}

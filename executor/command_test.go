@@ -12,6 +12,9 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"linktrial/executor/journal"
 	"linktrial/internal/notify"
@@ -77,12 +80,12 @@ type steered struct {
 	started func(protocol string, p *contract.Parameters) (hang bool)
 }
 
-func (s *steered) Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error) {
+func (s *steered) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (Process, error) {
 	if s.started != nil && s.started(protocol, p) {
 		r, w := io.Pipe()
 		return &hanging{out: r, in: w, done: make(chan struct{})}, nil
 	}
-	return s.scripted.Start(ctx, protocol, p)
+	return s.scripted.Start(ctx, protocol, p, payload)
 }
 
 type hanging struct {
@@ -240,6 +243,28 @@ func TestSkipBetweenAttempts(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, expected %q", got, want)
 	}
+}
+
+// On real radios the leading node may not have learnt what was not in order at another one:
+// the orchestrator can have the last trial repeated for it.
+func TestRepeatAfterTheLastTrial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, m := &commandList{}, &memory{}
+		cfg := config(testSheet(t, 1, 1), m, &scripted{}, nil)
+		paths := &scriptedPaths{}
+		paths.set(pathFine)
+		cfg.Commands, cfg.Paths, cfg.Network = d, paths, func(string) string { return "tcp" }
+		began := time.Now()
+		go func() {
+			time.Sleep(8 * time.Second)
+			d.give(repeat("1", 0))
+		}()
+		require.NoError(t, Lead(t.Context(), cfg))
+		sameStory(t, m, "start 0/1", "end 0/1 succeeded", "trial 0 succeeded", "repeat 0", "start 0/2", "end 0/2 succeeded", "trial 0 succeeded", "run completed")
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("the run took %s", took)
+		}
+	})
 }
 
 func TestRepeat(t *testing.T) {

@@ -76,16 +76,56 @@ type Stalls interface {
 	Since(at time.Time) (stalls []journal.AgentStopped, more <-chan struct{})
 }
 
-// Interface knows when the radio's interface on the node could not carry packets as it
-// should: it was down, or had another MTU or address.
+// InterfaceFault is why the interface of one of a node's radios cannot carry packets as it
+// should.
+type InterfaceFault struct{ Device, Text string }
+
+// Interface knows when the interfaces of the radios that the run uses on the node could
+// not carry packets as they should: one was down or another one, had another MTU or
+// address, or packets to other nodes did not leave through it.
 type Interface interface {
-	// Since returns what was wrong at some time since a moment of the node's clock,
-	// empty for nothing, and a channel that is closed when something else is wrong.
-	Since(at time.Time) (fault string, more <-chan struct{})
-	// State returns what is wrong now, empty for nothing, and a channel that is closed
-	// when that changes.
-	State() (fault string, changed <-chan struct{})
+	// Since returns what was wrong at some time since a moment of the node's clock, of each
+	// interface at most once, and a channel that is closed when something else is wrong, or
+	// may be.
+	Since(at time.Time) (faults []InterfaceFault, more <-chan struct{})
+	// State returns what is wrong now, of each interface at most once, and a channel that
+	// is closed when that changes, or may have.
+	State() (faults []InterfaceFault, changed <-chan struct{})
+	// Deaf says why what listens at a port of this node cannot hear what comes over the
+	// radio, empty for nothing that is known.
+	Deaf(port int) string
 }
+
+// PacketsTook is what left this node over its radios for one connection to a listener.
+type PacketsTook struct {
+	Port  int           // of the listener
+	Bytes int64         // without the least headers
+	Took  time.Duration // from when its payload had begun until as many bytes as the payload has had left; 0: that is not known
+}
+
+// PacketsSent notes when packets leave this node over its radios, whatever their drivers say.
+type PacketsSent interface {
+	// Begin begins anew, with an attempt whose flows carry so many bytes to listeners, by
+	// their ports.
+	Begin(sizes map[int]int64) error
+	// Took returns what has left since Begin.
+	Took() ([]PacketsTook, error)
+}
+
+// PacketsArrived notes when packets arrive at this node over its radios, whatever their
+// drivers say.
+type PacketsArrived interface {
+	// Listen begins with a listener, whose transfers each carry so many bytes; 0: that is not
+	// known.
+	Listen(port int, size int64) error
+	// Ended returns how long it took, for a transfer of a listener that has ended, from when
+	// its payload had begun until as many bytes as the payload has had arrived, at the least;
+	// 0: that is not known.
+	Ended(port int) (time.Duration, error)
+}
+
+// PortRange is a range of ports, with both ends; the zero value is empty.
+type PortRange struct{ First, Last int }
 
 // Config is one node's part in one run.
 type Config struct {
@@ -110,16 +150,42 @@ type Config struct {
 	Runner  Runner
 	Radio   Radio // nil on a real radio
 	// Sent is how many bytes the radio's interface has sent so far; nil: not known.
-	Sent   func() (int64, error)
-	Clock  Clock        // nil: the system's
-	Logger *slog.Logger // nil: none
+	Sent func() (int64, error)
+	// Received is the same of what it has received, on real radios: emulated ones report it
+	// themselves.
+	Received func() (int64, error)
+	// PacketsSent notes when packets of transfers leave this node, PacketsArrived when they
+	// arrive; nil: nobody does.
+	PacketsSent    PacketsSent
+	PacketsArrived PacketsArrived
+	Clock          Clock        // nil: the system's
+	Logger         *slog.Logger // nil: none
 
 	// Control counts control traffic, with in-band control; nil: nobody does.
 	Control ControlCounter
 	// Stalls knows when this agent did not run; nil: nobody does.
 	Stalls Stalls
-	// Interface watches the radio's interface, Device; nil: nobody does.
+	// Host measures what the node's processors keep from attempts; nil: nobody does.
+	Host Host
+	// Interface watches the interfaces of the node's radios; nil: nobody does.
 	Interface Interface
+
+	// Paths exchanges packets with the nodes that do not lead; nil: failures count as the
+	// client sees them, but for what Sources tell.
+	Paths Paths
+	// AnswerPaths runs on a node that does not lead until its context ends, and answers the
+	// exchanges of the leading node at the node's radio address with what state returns;
+	// nil: nobody answers.
+	AnswerPaths func(ctx context.Context, address string, state func(PathQuestion) NodeState)
+	// SparePorts are for listeners whose port another program holds.
+	SparePorts PortRange
+
+	// Network is which packets a protocol sends, "tcp", "udp" or "sctp", as its driver's
+	// manifest says, empty where that is not known; nil: of no protocol.
+	Network func(protocol string) string
+	// PortHolder names the program that holds a port of the node for such packets, empty
+	// where none is known; nil: nobody knows.
+	PortHolder func(network string, port int) string
 
 	// Commands are people's, to the leading node; nil: there are none.
 	Commands Commands

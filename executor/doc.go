@@ -16,11 +16,11 @@
 //   - attempt: one execution of a trial, with prestart (drivers of the next
 //     trial), remote (flows of other nodes), emulator (the radio's channel),
 //     apparatus (what the flows need and is not in order), hold (the flows'
-//     figures against what was seen); waitout: before a trial is repeated
-//     because of the apparatus
+//     figures against what was seen) and air (the radio's packets); waitout:
+//     before a trial is repeated because of the apparatus
 //   - listener: one treatment's server process, with transfers (what belongs
-//     to which attempt) and inorder (whether it is up); carrier: another node's
-//     flows
+//     to which attempt), received (the payload that it hands over) and inorder
+//     (whether it is up); carrier: another node's flows
 //   - flow: one transfer's client process, with samples and knowledge
 //   - progress, node, record: what all of them hold
 //   - config, observer, assignment, process: what comes in

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"linktrial/executor/figures"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
@@ -34,8 +35,12 @@ type emulator struct {
 	radio   Radio
 	network *radio.Network // nil: the sheet has none
 	sheet   *runsheet.Sheet
-	clock   Clock
-	log     *slog.Logger
+	// tolerateLate is the lateness of packets that says nothing of a figure; 0: it is not
+	// measured.
+	tolerateLate time.Duration
+	tolerance    *figures.Tolerance
+	clock        Clock
+	log          *slog.Logger
 }
 
 func (e *emulator) configure(ctx context.Context) error {
@@ -109,7 +114,11 @@ func (e *emulator) begin(ctx context.Context, name string, trial *runsheet.Trial
 	if e.radio == nil {
 		return ctx.Err()
 	}
-	b := radiocontrol.Begin{Trial: name, Seed: trial.ChannelSeed, Capture: capture}
+	b := radiocontrol.Begin{Trial: name, Seed: trial.ChannelSeed, Capture: capture, TolerateLate: e.tolerateLate,
+		Listeners: radiocontrol.PortRange{First: runsheet.FirstPort, Last: runsheet.LastPort}}
+	if w := runsheet.WindowLength(trial.Flows); w > 0 {
+		b.Window = w + e.tolerance.Of(w)
+	}
 	for _, f := range trial.Flows {
 		size := f.SizeBytes
 		if f.Duration > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
+	"linktrial/internal/payload"
 	"linktrial/internal/radio"
 	"linktrial/protocols/contract"
 )
@@ -26,6 +28,7 @@ type flow struct {
 	spec    runsheet.Flow
 	id      string
 	probe   bool
+	source  *payload.Source // of what its client is given; nil: a probe, or not started
 	// load ends with the flows that a probe accompanies; nil: nothing but its own
 	// duration ends it.
 	load <-chan struct{}
@@ -38,6 +41,7 @@ type flow struct {
 	ready     time.Time // when the driver was about to connect
 	exited    time.Time
 	log       string
+	port      int      // of the listener at another node to which the driver connects; 0: none
 	breaches  []string // of the driver contract that did not decide anything
 	onOver    func()   // called at the latest when the driver has exited; can be nil
 	onDecided func()   // called with the outcome known, while the driver still runs; can be nil
@@ -169,7 +173,12 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 		return
 	}
 	started := n.clock.Now()
-	p, err := n.runner.Start(ctx, t.Protocol, parameters)
+	var given io.Reader
+	if !f.probe {
+		f.source = payload.NewSource(payload.NewKey(n.secret, f.spec.PayloadSeed), f.spec.SizeBytes)
+		given = f.source
+	}
+	p, err := n.runner.Start(ctx, t.Protocol, parameters, given)
 	if err != nil {
 		if ctx.Err() != nil { // what ended it decides
 			f.abort(ctx)
@@ -182,7 +191,6 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 	f.ready, f.seen.Started = started, started
 	c := &client{flow: f, process: p, stop: driver.NewStopper(p, n.clock), limit: contract.CodeConnectTimeout}
 	c.watch(ctx)
-	f.log = p.Log()
 }
 
 func (f *flow) parameters(t *runsheet.Treatment) (*contract.Parameters, error) {
@@ -194,12 +202,19 @@ func (f *flow) parameters(t *runsheet.Treatment) (*contract.Parameters, error) {
 	at := f.spec.ClientAt()
 	first := t.First(at, f.spec.ServerAt())
 	p.Remote = contract.Endpoint{Address: n.addressFor(t, first.At), Port: first.Port}
+	if len(t.Passes(at)) == 0 {
+		p.Remote.Port = n.paths.port(first.At, journal.ListenerName{Treatment: t.Name}, first.Port)
+		f.port = p.Remote.Port
+	}
 	if first.At == at {
 		p.Device = "" // the way to the relay process is the loopback interface
 	} else if err := n.radios(p, t); err != nil {
 		return nil, err
 	}
-	p.Transfer = contract.Transfer{ID: f.id, SizeBytes: f.spec.SizeBytes, Seed: f.spec.PayloadSeed, DurationMS: ceilMS(f.spec.Duration), FromServer: f.spec.FromServer()}
+	p.Transfer = contract.Transfer{ID: f.id, SizeBytes: f.spec.SizeBytes, DurationMS: ceilMS(f.spec.Duration), FromServer: f.spec.FromServer()}
+	if f.probe {
+		p.Transfer.Seed = f.spec.PayloadSeed
+	}
 	if network := n.networkOf(t); t.CompleteKnowledge && network != nil {
 		p.Link = linkKnowledge(network, at, first.At)
 	}
@@ -223,11 +238,7 @@ func (f *flow) take(line driver.Line) (connected bool) {
 	case contract.KindResult:
 		f.takeResult(e.Result, line.At)
 	case contract.KindError:
-		v := journal.Failed
-		if e.Code == contract.CodeConnectTimeout || e.Code == contract.CodeTransferTimeout {
-			v = journal.TimedOut
-		}
-		f.decide(v, string(e.Code), e.Message)
+		f.decide(codeVerdict(e.Code), string(e.Code), e.Message)
 	}
 	return false
 }
@@ -258,6 +269,9 @@ func (f *flow) takeResult(r *contract.Result, at time.Time) {
 		return
 	}
 	if !f.decided {
+		if f.source != nil {
+			r.Digest = f.source.Digest(r.SizeBytes)
+		}
 		f.result.Result = r
 		if r.ConnectNS != 0 {
 			f.result.ConnectNS = r.ConnectNS
@@ -292,6 +306,11 @@ func (f *flow) excuse(reason, text string) {
 	r.Verdict, r.Reason, r.Message = journal.Invalid, reason, clip(text)
 }
 
+// countsAsFailure reports whether the outcome counts against the protocol, as it is now.
+func (f *flow) countsAsFailure() bool {
+	return f.result.Verdict == journal.Failed || f.result.Verdict == journal.TimedOut
+}
+
 // invalidate takes the success away from a flow whose figures cannot be true.
 // What its driver reported stays.
 func (f *flow) invalidate(wrong *figures.Fault) {
@@ -324,7 +343,7 @@ func (c *client) halt() {
 // watch returns when the process has exited and its output is read.
 func (c *client) watch(ctx context.Context) {
 	f := c.flow
-	lines := driver.Lines(c.process.Output(), f.node.clock)
+	lines := driver.Lines(c.process.Output(), f.node.clock, nil)
 	defer c.stop.Release()
 	c.stop.After(f.node.sheet.Limits.Connect + contract.LimitPatience)
 	done, cancelled, load := c.process.Done(), ctx.Done(), f.load
@@ -367,6 +386,7 @@ func (c *client) watch(ctx context.Context) {
 		}
 	}
 	f.samples.flush()
+	f.log = c.process.Log()
 	if c.halted {
 		f.excuse(journal.ReasonStopped, "something other than Linktrial stopped the driver's process during the attempt")
 	}
@@ -432,11 +452,15 @@ func (c *client) exited(exit Exit) {
 	case exit.outside() && !c.stop.Asked && !c.ended:
 		f.decide(journal.Invalid, journal.ReasonKilled, "something other than Linktrial ended the driver's process: "+exit.String())
 	}
+	crash := exit.crash(f.log)
+	if crash != "" {
+		f.decide(journal.Failed, journal.ReasonCrashed, "the driver crashed: "+crash)
+	}
 	f.decide(journal.Failed, journal.ReasonExited, "the driver ended without a result: "+exit.String())
 	if left := exit.leftMessage(); left != "" {
 		f.breaches = append(f.breaches, left)
 	}
-	if f.result.Verdict == journal.Succeeded && !c.stop.Asked && exit.Code != contract.ExitOK {
+	if f.result.Verdict == journal.Succeeded && (!c.stop.Asked || crash != "") && exit.Code != contract.ExitOK {
 		f.breaches = append(f.breaches, "reported a result and ended with "+exit.String())
 	}
 }

@@ -19,12 +19,19 @@ const (
 // unknownCount is a reading of the interface that could not be taken.
 const unknownCount = -1
 
-// countSent is how many bytes the radio's interface has sent so far.
-func (n *node) countSent() int64 {
-	if n.sent == nil {
+// counters is what the radio's interface has sent and received so far, in bytes.
+type counters struct{ sent, received int64 }
+
+// count reads the interface's counters.
+func (n *node) count() counters {
+	return counters{n.read(n.sent), n.read(n.received)}
+}
+
+func (n *node) read(counter func() (int64, error)) int64 {
+	if counter == nil {
 		return unknownCount
 	}
-	b, err := n.sent()
+	b, err := counter()
 	if err != nil {
 		n.log.Warn("the interface's counter cannot be read: payload is not held against it", "error", err)
 		return unknownCount
@@ -32,32 +39,52 @@ func (n *node) countSent() int64 {
 	return b
 }
 
-// holdSent holds the payload of this node's flows against what the interface has
-// sent since a reading before them. It takes countLimit at most, and no time
-// where the counter has the payload.
-func (n *node) holdSent(ctx context.Context, flows []*flow, before int64) {
-	payload := int64(0)
+// since is how much a counter has counted since a reading; known is false where one of
+// them could not be taken, or the counter went back: it is another device's.
+func since(before, now int64) (counted int64, known bool) {
+	return now - before, before != unknownCount && now != unknownCount && now >= before
+}
+
+// holdCounters holds this node's flows against what the interface has sent and received
+// since a reading before them. It takes countLimit at most, and no time where the counters
+// have enough.
+func (n *node) holdCounters(ctx context.Context, flows []*flow, before counters) {
+	var out, in int64
+	some := false
 	for _, f := range flows {
-		if f.result.Verdict == journal.Succeeded && f.spec.From == n.role {
-			payload += f.carried()
+		switch {
+		case f.result.Verdict != journal.Succeeded:
+			continue
+		case f.spec.From == n.role:
+			out += f.carried()
+		case f.spec.To == n.role:
+			in += f.carried()
 		}
+		some = true
 	}
-	if payload == 0 || before == unknownCount {
+	if !some {
 		return
 	}
 	began := n.clock.Now()
 	for {
-		now := n.countSent()
-		if now == unknownCount || now < before { // a counter that went back is of another device
-			return
+		now := n.count()
+		var wrong *figures.Fault
+		past := ""
+		if sent, known := since(before.sent, now.sent); known {
+			wrong = figures.Sent(out, sent)
 		}
-		wrong := figures.Sent(payload, now-before)
-		if wrong == nil {
+		if received, known := since(before.received, now.received); known {
+			past = figures.Received(in, received)
+		}
+		if wrong == nil && past == "" {
 			return
 		}
 		if n.clock.Now().Sub(began) >= countLimit || !backoff.SleepOn(ctx, n.clock, countAgain) {
 			for _, f := range flows {
 				f.invalidate(wrong)
+				if past != "" {
+					f.excuse(journal.ReasonRadioDown, past)
+				}
 			}
 			return
 		}
@@ -73,6 +100,11 @@ func (f *flow) carried() int64 {
 	return f.result.Result.SizeBytes
 }
 
+// figures are those of a flow that succeeded, but for its end on the channel's clock.
+func (f *flow) figures() figures.Flow {
+	return figures.Flow{From: f.spec.From, To: f.spec.To, SizeBytes: f.carried(), Elapsed: time.Duration(f.result.Result.ElapsedNS)}
+}
+
 // holdRadio holds the flows of an attempt against the emulated radios' report;
 // opened is a moment just before the channel's clock started.
 func (n *node) holdRadio(flows []*flow, report *radiocontrol.Report, opened time.Time) {
@@ -86,7 +118,7 @@ func (n *node) holdRadio(flows []*flow, report *radiocontrol.Report, opened time
 			continue
 		}
 		r := f.result.Result
-		x := figures.Flow{From: f.spec.From, To: f.spec.To, SizeBytes: f.carried(), Elapsed: time.Duration(r.ElapsedNS)}
+		x := f.figures()
 		if !f.seen.Connected.IsZero() {
 			x.End = f.seen.Connected.Sub(opened) + x.Elapsed
 		}
@@ -100,7 +132,8 @@ func (n *node) holdRadio(flows []*flow, report *radiocontrol.Report, opened time
 			f.invalidate(figures.Early(n.sheet.Network, &x, r.Probe))
 		}
 	}
-	if wrong := figures.Delivered(n.sheet.Network, all, report.Hops); wrong != nil {
+	n.holdCounts(flows, report.Traffic)
+	if wrong := figures.Delivered(n.sheet.Network, all, report, n.stationsOf(flows)); wrong != nil {
 		for _, f := range flows {
 			f.invalidate(wrong)
 		}

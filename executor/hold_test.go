@@ -4,15 +4,143 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
 )
+
+// What the other end sends must come over the radio. Found on a pair of cables: the
+// server's answers took a wired network beside the radio, and ten trials counted whose
+// acknowledgements never saw the radio.
+func TestAnswersThatTakeAnotherWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		readings []int64 // one each attempt before and after it, and while it is waited for
+		attempts int
+	}{
+		"over the radio":              {[]int64{7000, 7100}, 1},
+		"past it, and then over it":   {append(append([]int64{7000}, slices.Repeat([]int64{7084}, 13)...), 7084, 8000), 2},
+		"counted late":                {[]int64{7000, 7000, 7000, 7500}, 1},
+		"a counter of another device": {[]int64{7000, 10}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
+				defer j.Close()
+				cfg := config(testSheet(t, 1, 3), j, &scripted{}, &fakeRadio{})
+				left := c.readings
+				cfg.Received = func() (int64, error) {
+					b := left[0]
+					left = left[min(1, len(left)-1):]
+					return b, nil
+				}
+				require.NoError(t, Lead(context.Background(), cfg))
+				want := []string{"start 0/1", "end 0/1 succeeded", "trial 0 succeeded", "run completed"}
+				if c.attempts == 2 {
+					want = []string{"start 0/1", "end 0/1 invalid radio-down", "start 0/2", "end 0/2 succeeded", "trial 0 succeeded", "run completed"}
+				}
+				sameStory(t, j, want...)
+			})
+		})
+	}
+}
+
+// fakeTimes are packets' times that a test gives.
+type fakeTimes struct {
+	sent       []PacketsTook
+	begin, end error
+	sizes      []map[int]int64
+}
+
+func (f *fakeTimes) Begin(sizes map[int]int64) error {
+	f.sizes = append(f.sizes, sizes)
+	return f.begin
+}
+
+func (f *fakeTimes) Took() ([]PacketsTook, error) { return f.sent, f.end }
+
+// Over real radios a transfer of 100 ms is held against the packets that left this node
+// for its listener, where they are known.
+func TestTimesAreHeldAgainstPackets(t *testing.T) {
+	const ms = time.Millisecond
+	const port = 5001 // of the sheet
+	for name, c := range map[string]struct {
+		times fakeTimes
+		valid bool
+	}{
+		"as long":              {fakeTimes{sent: []PacketsTook{{Port: port, Bytes: 2000, Took: 100 * ms}}}, true},
+		"longer":               {fakeTimes{sent: []PacketsTook{{Port: port, Bytes: 2000, Took: 110 * ms}}}, false},
+		"one left from before": {fakeTimes{sent: []PacketsTook{{Port: port, Bytes: 2000, Took: 110 * ms}, {Port: port, Bytes: 2000, Took: 90 * ms}}}, true},
+		"fewer bytes":          {fakeTimes{sent: []PacketsTook{{Port: port, Bytes: 500}}}, true},
+		"another listener's":   {fakeTimes{sent: []PacketsTook{{Port: port + 1, Bytes: 2000, Took: 110 * ms}}}, true},
+		"none":                 {fakeTimes{}, true},
+		"not begun":            {fakeTimes{begin: errors.New("no radio"), sent: []PacketsTook{{Port: port, Bytes: 2000, Took: 110 * ms}}}, true},
+		"not known":            {fakeTimes{end: errors.New("no map"), sent: []PacketsTook{{Port: port, Bytes: 2000, Took: 110 * ms}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
+				defer j.Close()
+				cfg := config(testSheet(t, 1, 3), j, &scripted{}, &fakeRadio{})
+				cfg.PacketsSent = &c.times
+				require.NoError(t, Lead(context.Background(), cfg))
+				want := []string{"start 0/1", "end 0/1 succeeded", "trial 0 succeeded", "run completed"}
+				if !c.valid {
+					want = []string{"start 0/1", "end 0/1 invalid faster-than-packets", "trial 0 invalid", "run completed"}
+				}
+				sameStory(t, j, want...)
+				require.Equal(t, []map[int]int64{{port: 1000}}, c.times.sizes)
+			})
+		})
+	}
+}
+
+// Of several flows those are held against packets that start on this node, carry a payload
+// of a size, and have a listener of their own.
+func TestWhichFlowsAreHeldAgainstPackets(t *testing.T) {
+	sheet, err := runsheet.Decode(testSheet(t, 1, 1))
+	require.NoError(t, err)
+	client, relay, server := radio.RoleClient, radio.RoleRelay, radio.RoleServer
+	a := runsheet.Flow{Treatment: "a", From: client, To: server, SizeBytes: 1000}
+	b := runsheet.Flow{Treatment: "b", From: client, To: server, SizeBytes: 2000}
+	timed, elsewhere, answers := b, b, b
+	timed.Duration, timed.SizeBytes = time.Second, 0
+	elsewhere.From = relay
+	answers.From, answers.To = server, client
+	for name, c := range map[string]struct {
+		flows  []runsheet.Flow
+		client map[int]int64
+		relay  map[int]int64
+	}{
+		"two listeners":           {[]runsheet.Flow{a, b}, map[int]int64{5001: 1000, 5002: 2000}, nil},
+		"one listener":            {[]runsheet.Flow{a, b, b}, map[int]int64{5001: 1000}, nil},
+		"one that a time ends":    {[]runsheet.Flow{a, timed}, map[int]int64{5001: 1000}, nil},
+		"one of another node":     {[]runsheet.Flow{a, elsewhere}, map[int]int64{5001: 1000}, map[int]int64{5002: 2000}},
+		"one that the server has": {[]runsheet.Flow{a, answers}, map[int]int64{5001: 1000}, nil},
+		"none":                    {[]runsheet.Flow{timed}, nil, nil},
+	} {
+		sheet.Trials[0].Flows = c.flows
+		for role, want := range map[radio.Role]map[int]int64{client: c.client, relay: c.relay} {
+			times := &fakeTimes{}
+			n := newNode(Config{RunID: "r", Role: role, PacketsSent: times}, sheet)
+			own, _ := split(newFlows(n, 0, 1), role)
+			n.timePackets(own)
+			var got map[int]int64
+			if len(times.sizes) > 0 {
+				got = times.sizes[0]
+			}
+			require.Equal(t, want, got, "%s, %s", name, role)
+		}
+	}
+}
 
 // Every client reports 1000 bytes in 100 ms. Each rule that this breaks makes the
 // attempt invalid, what was reported stays in the journal, and no other attempt

@@ -32,32 +32,45 @@ type listenerTable struct {
 // listenerState is up, or why it is not: it has not been started yet, something
 // outside ended it, or its driver has a fault.
 type listenerState struct {
-	up      bool
-	own     bool   // a fault of the driver
-	gone    bool   // for good: this node cannot run the driver
-	failure string // why it was last not up
-	outages int    // how often something outside ended or stopped it
-	stops   int    // of them, how often it was stopped
-	outage  string // what was done to it the last time
+	up       bool
+	own      bool // a fault of the driver
+	crashed  bool // the fault is a crash
+	crashes  int  // how often the driver crashed
+	gone     bool // for good: this node cannot run the driver
+	code     contract.Code
+	failure  string    // why it was last not up
+	port     int       // of the last one that was ready; 0: there was none
+	since    time.Time // when it became ready last
+	outageAt time.Time // when the last outage was noticed
+	outages  int       // how often something outside ended or stopped it
+	stops    int       // of them, how often it was stopped
+	outage   string    // what was done to it the last time
 }
 
 func newListenerTable() *listenerTable {
 	return &listenerTable{state: map[journal.ListenerName]listenerState{}}
 }
 
-func (t *listenerTable) ready(name journal.ListenerName) {
-	t.set(name, func(s *listenerState) { s.up, s.own = true, false })
+func (t *listenerTable) ready(name journal.ListenerName, port int, at time.Time) {
+	t.set(name, func(s *listenerState) { s.up, s.own, s.port, s.since = true, false, port, at })
 }
 
-func (t *listenerTable) failed(name journal.ListenerName, failure string, gone bool) {
-	t.set(name, func(s *listenerState) { s.up, s.own, s.gone, s.failure = false, true, gone, failure })
+// failed is a failure of the driver's own.
+func (t *listenerTable) failed(name journal.ListenerName, code contract.Code, failure string, crashed bool) {
+	t.set(name, func(s *listenerState) {
+		s.up, s.own, s.gone, s.code, s.failure, s.crashed = false, true, code == contract.CodeUnsupported, code, failure, crashed
+		if crashed {
+			s.crashes++
+		}
+	})
 }
 
 // outage is a failure through no fault of the driver; o says what was done to it.
-func (t *listenerTable) outage(name journal.ListenerName, o Outage, failure string) {
+func (t *listenerTable) outage(name journal.ListenerName, o Outage, failure string, at time.Time) {
 	t.set(name, func(s *listenerState) {
-		s.up, s.own, s.gone, s.failure, s.outage = false, false, false, failure, o.Text
+		s.up, s.own, s.gone, s.code, s.failure, s.outage = false, false, false, "", failure, o.Text
 		s.outages++
+		s.outageAt = at
 		if o.Stopped {
 			s.stops++
 		}
@@ -81,13 +94,41 @@ func (t *listenerTable) get(name journal.ListenerName) listenerState {
 
 // ListenerError reports a listener that does not stay up through a fault of its
 // driver, or which the node cannot run. That is the protocol's, unlike all else that
-// keeps a listener from being up.
+// keeps a listener from being up; but not where its driver refused its parameters.
 type ListenerError struct {
 	Reason  string // of the attempt's verdict
 	Message string
 }
 
 func (e *ListenerError) Error() string { return e.Message }
+
+// verdict is that of an attempt which needs the listener.
+func (e *ListenerError) verdict() journal.Verdict { return codeVerdict(contract.Code(e.Reason)) }
+
+// codeVerdict is the verdict of an attempt that a driver ended with a code. Parameters
+// that a driver refuses say nothing of its protocol: no packet was sent.
+func codeVerdict(code contract.Code) journal.Verdict {
+	switch code {
+	case contract.CodeConnectTimeout, contract.CodeTransferTimeout:
+		return journal.TimedOut
+	case contract.CodeBadParameters:
+		return journal.Invalid
+	}
+	return journal.Failed
+}
+
+// ownError is the error of a listener that is not up through a fault of its driver.
+func (s *listenerState) ownError(what string) *ListenerError {
+	switch {
+	case s.gone:
+		return &ListenerError{string(contract.CodeUnsupported), what + " cannot run: " + s.failure}
+	case s.code == contract.CodeBadParameters:
+		return &ListenerError{string(s.code), what + " refuses its parameters: " + s.failure}
+	case s.crashed:
+		return &ListenerError{journal.ReasonCrashed, what + " is not up, because its driver crashed: " + s.failure}
+	}
+	return &ListenerError{journal.ReasonListener, what + " is not up: " + s.failure}
+}
 
 // await waits until a listener is up: until ctx ends, or not at all where it never
 // will be.
@@ -106,10 +147,8 @@ func (t *listenerTable) await(ctx context.Context, name journal.ListenerName, wh
 			}
 		}
 		switch {
-		case s.gone:
-			return &ListenerError{string(contract.CodeUnsupported), what + " cannot run: " + s.failure}
-		case s.own:
-			return &ListenerError{journal.ReasonListener, what + " is not up: " + s.failure}
+		case s.gone || s.own:
+			return s.ownError(what)
 		case s.failure == "":
 			s.failure = "it is not ready yet"
 		}
@@ -130,11 +169,14 @@ func (n *node) awaitListeners(ctx context.Context, trial *runsheet.Trial) error 
 	return nil
 }
 
-func (n *node) describe(name journal.ListenerName) string {
+func (n *node) describe(name journal.ListenerName) string { return describeListener(name, n.role) }
+
+// describeListener names a listener on the node of a role.
+func describeListener(name journal.ListenerName, role radio.Role) string {
 	if name.At != "" {
 		return fmt.Sprintf("the relay process of %s at the %s", name.Treatment, name.At)
 	}
-	return fmt.Sprintf("the listener of %s at the %s", name.Treatment, n.role)
+	return fmt.Sprintf("the listener of %s at the %s", name.Treatment, role)
 }
 
 // listenersNow is the state of the listeners of a trial on this node. An attempt during

@@ -23,12 +23,12 @@ func TestListenerEndsBeforeTheWatch(t *testing.T) {
 		n := newNode(Config{Role: radio.RoleServer, Journal: j}, sheet)
 		trial := &n.sheet.Trials[0]
 		name := listenersAt(n.sheet, trial, radio.RoleServer)[0]
-		n.listeners.ready(name)
+		n.listeners.ready(name, 5001, n.clock.Now())
 		require.NoError(t, n.awaitListeners(t.Context(), trial))
-		n.listeners.outage(name, Outage{Text: "was ended from outside: signal: killed"}, "killed")
+		n.listeners.outage(name, Outage{Text: "was ended from outside: signal: killed"}, "killed", n.clock.Now())
 		over := make(chan struct{})
 		outage := n.watchListeners(trial)
-		n.listeners.ready(name) // while the attempt's flow was refused
+		n.listeners.ready(name, 5001, n.clock.Now()) // while the attempt's flow was refused
 		close(over)
 		require.Equal(t, Outage{Text: n.describe(name) + " was ended from outside: signal: killed"}, outage(t.Context(), over))
 

@@ -3,31 +3,46 @@ package executor
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"linktrial/executor/journal"
 )
 
-// interfaceSince is what was wrong with the radio's interface since a moment; more is
-// closed when something else is.
+// interfaceSince is what was wrong with the interfaces of the node's radios since a
+// moment; more is closed when something else is.
 func (n *node) interfaceSince(at time.Time) (o Outage, more <-chan struct{}) {
 	if n.iface == nil {
 		return Outage{}, nil
 	}
-	fault, more := n.iface.Since(at)
-	if fault != "" {
-		o = Outage{Text: n.notInOrder(fault), Stopped: true}
+	faults, more := n.iface.Since(at)
+	if len(faults) > 0 {
+		o = Outage{Text: n.notInOrder(faults), Stopped: true}
 	}
 	return o, more
 }
 
-func (n *node) notInOrder(fault string) string {
-	return fmt.Sprintf("the radio's interface %s of the %s was not in order: %s", n.device, n.role, fault)
+// interfaceNow is what is wrong now, empty for nothing; changed is closed when that is
+// something else, or may be.
+func (n *node) interfaceNow() (fault string, changed <-chan struct{}) {
+	faults, changed := n.iface.State()
+	return n.notInOrder(faults), changed
 }
 
-// recordInterface records when the radio's interface on this node is not in order, and
-// when it is again, from now on until ctx ends; wait returns when all of it is in the
+// notInOrder says what is wrong with which interface; empty: nothing.
+func (n *node) notInOrder(faults []InterfaceFault) string {
+	out := make([]string, len(faults))
+	for i, f := range faults {
+		out[i] = fmt.Sprintf("the radio's interface %s of the %s was not in order: %s", f.Device, n.role, f.Text)
+	}
+	return strings.Join(out, "; ")
+}
+
+// recordInterface records when the interface of one of the node's radios is not in order,
+// and when it is again, from now on until ctx ends; wait returns when all of it is in the
 // journal. The leading node does not learn it from every node: not of one that only
 // forwards packets, and on real radios and in-band of no other one.
 func (n *node) recordInterface(ctx context.Context) (wait func()) {
@@ -37,19 +52,12 @@ func (n *node) recordInterface(ctx context.Context) (wait func()) {
 	at := n.clock.Now()
 	var recording sync.WaitGroup
 	recording.Go(func() {
-		known := ""
+		known := map[string]string{} // by device
 		for {
 			now := n.clock.Now()
-			fault, changed := n.iface.State()
-			// What was wrong for so short a time that it is not any more.
-			if brief, _ := n.iface.Since(at); known == "" && fault == "" && brief != "" {
-				n.recordInterfaceState(brief)
-				n.recordInterfaceState("")
-			}
-			if fault != known {
-				n.recordInterfaceState(fault)
-				known = fault
-			}
+			faults, changed := n.iface.State()
+			since, _ := n.iface.Since(at)
+			n.recordInterfaces(known, faults, since)
 			at = now
 			select {
 			case <-changed:
@@ -61,12 +69,37 @@ func (n *node) recordInterface(ctx context.Context) (wait func()) {
 	return recording.Wait
 }
 
-func (n *node) recordInterfaceState(fault string) {
-	t := journal.TypeInterfaceReady
-	if fault != "" {
-		t = journal.TypeInterfaceFailed
-		n.log.Warn("the radio's interface is not in order", "interface", n.device, "fault", fault)
+// recordInterfaces records by what the faults of the interfaces differ from those that the
+// journal has, and changes these. Of those since the last look some are over by now.
+func (n *node) recordInterfaces(known map[string]string, now, since []InterfaceFault) {
+	broken := map[string]bool{}
+	for _, f := range now {
+		broken[f.Device] = true
+		if f.Text != known[f.Device] {
+			n.recordInterfaceState(f)
+			known[f.Device] = f.Text
+		}
 	}
-	n.record.append(t, journal.RadioInterface{Device: n.device, Forwards: n.forwards, Fault: clip(fault)})
+	for _, f := range since {
+		if known[f.Device] == "" { // it was wrong for so short a time that it is not any more
+			n.recordInterfaceState(f)
+			n.recordInterfaceState(InterfaceFault{Device: f.Device})
+		}
+	}
+	for _, device := range slices.Sorted(maps.Keys(known)) {
+		if !broken[device] {
+			n.recordInterfaceState(InterfaceFault{Device: device})
+			delete(known, device)
+		}
+	}
+}
+
+func (n *node) recordInterfaceState(f InterfaceFault) {
+	t := journal.TypeInterfaceReady
+	if f.Text != "" {
+		t = journal.TypeInterfaceFailed
+		n.log.Warn("the radio's interface is not in order", "interface", f.Device, "fault", f.Text)
+	}
+	n.record.append(t, journal.RadioInterface{Device: f.Device, Forwards: n.forwards, Fault: clip(f.Text)})
 	n.record.syncNow()
 }

@@ -7,10 +7,11 @@ import (
 	"linktrial/executor/runsheet"
 )
 
-// judgementWait is how long a run with rules of validity stays open after its last
-// trial: the other nodes' journals come every two seconds, and where they show that
-// the trial's attempt broke a rule, it is to be repeated.
-const judgementWait = 6 * time.Second
+// judgementWait is how long a run with rules of validity, or over real radios, stays open
+// after its last trial: the other nodes' journals come every two seconds, and where they
+// show that the trial's attempt broke a rule, or that something there was not in order
+// which this node did not learn, it is to be repeated.
+const judgementWait = 10 * time.Second
 
 // inBandDelivery is how long a node that does not lead may take, once it may call, to
 // deliver what it recorded, and the orchestrator to decide about it.
@@ -23,7 +24,8 @@ const inBandDelivery = 12 * time.Second
 func (w *walk) awaitJudgement(ctx context.Context) (again bool, err error) {
 	n := w.node
 	inBand := n.sheet.Control == runsheet.ControlInBand
-	if w.commands.commands == nil || n.virtual || n.sheet.Valid == nil && !inBand {
+	told := n.paths.paths == nil // of the other nodes' faults, when they happen
+	if w.commands.commands == nil || n.virtual || n.sheet.Valid == nil && !inBand && told {
 		return false, nil
 	}
 	n.record.syncNow() // without the last records nothing is decided

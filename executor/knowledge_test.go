@@ -29,7 +29,7 @@ func TestCompleteKnowledge(t *testing.T) {
 		name     string
 		n        radio.Network
 		from, to radio.Role
-		rate     float64 // bit/s
+		channel  float64 // bit/s
 		loss     float64
 		rtt      float64 // ms; 0: not held
 	}{
@@ -54,8 +54,11 @@ func TestCompleteKnowledge(t *testing.T) {
 			t.Errorf("%s: nothing is known", c.name)
 			continue
 		}
-		if math.Abs(l.RateBitsPerSecond/c.rate-1) > 1e-8 || math.Abs(l.LossShare-c.loss) > 1e-9 {
-			t.Errorf("%s: %.4f bit/s, loss %g, expected %.4f and %g", c.name, l.RateBitsPerSecond, l.LossShare, c.rate, c.loss)
+		if math.Abs(l.ChannelRateBitsPerSecond/c.channel-1) > 1e-8 || math.Abs(l.LossShare-c.loss) > 1e-9 {
+			t.Errorf("%s: %.4f bit/s, loss %g, expected %.4f and %g", c.name, l.ChannelRateBitsPerSecond, l.LossShare, c.channel, c.loss)
+		}
+		if c.n.FrameOverheadBytes == 0 && c.n.Framing == nil && math.Abs(l.RateBitsPerSecond/c.channel-1) > 1e-8 {
+			t.Errorf("%s: carries %.4f bit/s of packets, expected all of %.4f", c.name, l.RateBitsPerSecond, c.channel)
 		}
 		if c.rtt > 0 && math.Abs(l.RoundTripMS-c.rtt) > 1e-3 {
 			t.Errorf("%s: round trip %g ms, expected %g", c.name, l.RoundTripMS, c.rtt)
@@ -63,5 +66,46 @@ func TestCompleteKnowledge(t *testing.T) {
 	}
 	if l := linkKnowledge(&radio.Network{MTUBytes: 1500, Links: two[:1]}, client, server); l != nil {
 		t.Errorf("there is no way, and %+v is known of it", l)
+	}
+}
+
+// TestPacketRate holds what a path carries of full packets against figures made by hand.
+func TestPacketRate(t *testing.T) {
+	const client, relay, server = radio.RoleClient, radio.RoleRelay, radio.RoleServer
+	link := func(a, b radio.Role, loss float64) radio.Link {
+		return radio.Link{A: a, B: b, RateBitsPerSecond: 1e6, Channel: radio.Channel{Model: radio.ChannelUniform, Loss: loss}}
+	}
+	one, two := []radio.Link{link(client, server, 0)}, []radio.Link{link(client, relay, 0), link(relay, server, 0)}
+	frames := &radio.Framing{FrameBytes: 50, HeaderBytes: 6}
+	for name, c := range map[string]struct {
+		n    radio.Network
+		want float64 // bit/s
+	}{
+		// 1000 bytes and 250 of overhead: 10 ms on the air for 8000 bits.
+		"overhead":       {radio.Network{MTUBytes: 1000, FrameOverheadBytes: 250, Medium: radio.MediumFullDuplex, Links: one, Turnaround: time.Second}, 800e3},
+		"two hops apart": {radio.Network{MTUBytes: 1000, FrameOverheadBytes: 250, Medium: radio.MediumHalfDuplex, Links: two}, 800e3},
+		"two hops":       {radio.Network{MTUBytes: 1000, FrameOverheadBytes: 250, Medium: radio.MediumShared, Links: two}, 400e3},
+		// The medium turns twice a packet: 2 (10 + 2.5) ms.
+		"turnaround":         {radio.Network{MTUBytes: 1000, FrameOverheadBytes: 250, Medium: radio.MediumShared, Links: two, Turnaround: 2500 * time.Microsecond}, 320e3},
+		"nobody to turn for": {radio.Network{MTUBytes: 1000, FrameOverheadBytes: 250, Medium: radio.MediumShared, Links: one, Turnaround: 2500 * time.Microsecond}, 800e3},
+		// 440 bytes take 10 frames, 500 bytes: 4 ms for 3520 bits.
+		"frames": {radio.Network{MTUBytes: 440, Medium: radio.MediumFullDuplex, Framing: frames, Links: one}, 880e3},
+		// Each frame is sent 1 + 0.5 + 0.25 times in the mean.
+		"repeats": {radio.Network{MTUBytes: 440, Medium: radio.MediumFullDuplex, Framing: frames, ARQ: &radio.ARQ{Persistence: 2}, Links: []radio.Link{link(client, server, 0.5)}}, 880e3 / 1.75},
+		"code":    {radio.Network{MTUBytes: 1000, FrameOverheadBytes: 250, Medium: radio.MediumFullDuplex, FEC: &radio.FEC{CodeRate: 0.5}, Links: one}, 400e3},
+		// Two of three slots of 25 ms less 4 ms, two packets in each: 4 in 75 ms.
+		"time slots": {radio.Network{MTUBytes: 1000, FrameOverheadBytes: 250, Medium: radio.MediumShared, Links: one,
+			Access: &radio.Access{TDMA: &radio.TDMA{Slot: 25 * time.Millisecond, Guard: 4 * time.Millisecond, Owners: []radio.Role{client, client, server}}}}, 32e3 / 0.075},
+		// The relay has one slot of four, the narrowest hop: 2 packets in 100 ms.
+		"time slots, two hops": {radio.Network{MTUBytes: 1000, FrameOverheadBytes: 250, Medium: radio.MediumShared, Links: two,
+			Access: &radio.Access{TDMA: &radio.TDMA{Slot: 25 * time.Millisecond, Guard: 4 * time.Millisecond, Owners: []radio.Role{client, client, relay, server}}}}, 160e3},
+		// 10 ms on the air, 1 ms of idle medium, 8 slots of 0.5 ms in the mean.
+		"carrier sense": {radio.Network{MTUBytes: 1000, FrameOverheadBytes: 250, Medium: radio.MediumShared, Links: one,
+			Access: &radio.Access{CSMA: &radio.CSMA{DIFS: time.Millisecond, Slot: 500 * time.Microsecond, WindowMin: 16}}}, 8000 / 0.015},
+	} {
+		l := linkKnowledge(&c.n, client, server)
+		if l == nil || math.Abs(l.RateBitsPerSecond/c.want-1) > 1e-8 {
+			t.Errorf("%s: %+v, expected %.4f bit/s", name, l, c.want)
+		}
 	}
 }

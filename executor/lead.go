@@ -34,7 +34,10 @@ func Lead(ctx context.Context, cfg Config) error {
 	if ctx.Err() != nil {
 		return n.stopped(ctx)
 	}
-	e := &emulator{radio: cfg.Radio, network: n.sheet.Network, sheet: n.sheet, clock: n.clock, log: n.log}
+	e := &emulator{radio: cfg.Radio, network: n.sheet.Network, sheet: n.sheet, tolerance: n.tolerance, clock: n.clock, log: n.log}
+	if n.host != nil {
+		e.tolerateLate = TolerableLateness(n.sheet.Network)
+	}
 	if err := e.configure(ctx); err != nil {
 		if ctx.Err() != nil {
 			return n.stopped(ctx)

@@ -32,9 +32,10 @@ type scripted struct {
 	mu      sync.Mutex
 	started []contract.Parameters
 	fail    func(p *contract.Parameters) contract.Code
+	final   *contract.Sample // of every result
 }
 
-func (s *scripted) Start(_ context.Context, _ string, p *contract.Parameters) (Process, error) {
+func (s *scripted) Start(_ context.Context, _ string, p *contract.Parameters, payload io.Reader) (Process, error) {
 	s.mu.Lock()
 	s.started = append(s.started, *p)
 	s.mu.Unlock()
@@ -59,7 +60,7 @@ func (s *scripted) Start(_ context.Context, _ string, p *contract.Parameters) (P
 			size = 1000
 		}
 		// As long as 1000 bytes take at the least on the sheet's radio.
-		say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{SizeBytes: size, ElapsedNS: 100e6, Digest: strings.Repeat("0", 64)}})
+		say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{SizeBytes: size, ElapsedNS: 100e6, Digest: strings.Repeat("0", 64), Final: s.final}})
 	}
 	done := make(chan struct{})
 	close(done)
@@ -88,7 +89,8 @@ type fakeRadio struct {
 	ideal []time.Duration    // of every report
 	hops  []radiocontrol.Hop // of every report
 
-	stalled []time.Duration // of the next reports
+	stalled []time.Duration          // of the next reports
+	traffic [][]radiocontrol.Traffic // the same
 }
 
 func (a *fakeRadio) note(call string) error {
@@ -112,6 +114,9 @@ func (a *fakeRadio) End(_ context.Context, trial string) (*radiocontrol.Report, 
 	r := &radiocontrol.Report{Duration: time.Second, Ideal: a.ideal, Hops: a.hops}
 	if len(a.stalled) > 0 {
 		r.Stalled, a.stalled = a.stalled[0], a.stalled[1:]
+	}
+	if len(a.traffic) > 0 {
+		r.Traffic, a.traffic = a.traffic[0], a.traffic[1:]
 	}
 	return r, a.note("end " + trial)
 }

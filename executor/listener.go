@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,7 +36,7 @@ func keepListeners(ctx context.Context, n *node, state *replay.State) (wait, kno
 	var running, starting sync.WaitGroup
 	for _, x := range n.sheet.Listeners(n.role) {
 		starting.Add(1)
-		l := &listener{node: n, transfers: transfers, Listener: x, started: sync.OnceFunc(starting.Done)}
+		l := &listener{node: n, transfers: transfers, Listener: x, port: x.Port(), started: sync.OnceFunc(starting.Done)}
 		l.restarts = state.Restarts[l.name()]
 		running.Go(func() {
 			defer l.started()
@@ -50,9 +52,12 @@ type listener struct {
 	runsheet.Listener
 	node      *node
 	transfers *transferTable
+	port      int // the sheet's, or a spare one where that is taken
 	restarts  int
-	started   func() // called when the journal has its state for the first time
-	failure   string // the last one that was recorded, so that a repeated one is recorded once
+	started   func()   // called when the journal has its state for the first time
+	failure   string   // the last one that was recorded, so that a repeated one is recorded once
+	why       string   // of that failure
+	lost      []string // transfers that its process was carrying when it crashed the last time
 }
 
 // keep returns when ctx ends and the process has exited, or when this node
@@ -85,7 +90,7 @@ func (l *listener) run(ctx context.Context) (again bool) {
 		return false
 	}
 	began := n.clock.Now()
-	process, err := n.runner.Start(ctx, protocol, p)
+	process, err := n.runner.Start(ctx, protocol, p, nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return false
@@ -101,43 +106,62 @@ func (l *listener) run(ctx context.Context) (again bool) {
 		l.recordFailure(code, err.Error(), why)
 		return !unsupported
 	}
-	s := &server{listener: l, process: process, began: began, stop: driver.NewStopper(process, n.clock), samples: map[string]*sampleBatch{}, active: map[string]bool{}}
+	s := &server{listener: l, process: process, began: began, stop: driver.NewStopper(process, n.clock), samples: map[string]*sampleBatch{}, active: map[string]bool{}, received: newReceived(n.sheet, l.transfers.place)}
 	s.watch(ctx)
+	crash := process.Exit().crash(process.Log())
+	if crash != "" {
+		l.recordBreach(crashedBreach+crash, process.Log(), s.where())
+	}
 	if ctx.Err() != nil {
 		return false
 	}
 	l.restarts++
 	unsupported := s.explainEnd()
 	why := ofDriver
-	if s.outside() {
+	switch {
+	case s.renewed:
+		why = renewed
+	case s.outside():
 		why = endedOutside
+	case crash != "":
+		why, l.lost = crashed, slices.Sorted(maps.Keys(s.active))
+	}
+	taken := ""
+	if s.code == contract.CodeListenFailed && !s.ready {
+		why = notStarted
+		if taken = l.portHolder(protocol); taken != "" {
+			s.message = fmt.Sprintf("port %d is held by %s; %s", l.port, taken, s.message)
+		}
 	}
 	// It was stopped before it was ready, or could not listen on an interface that is not
 	// there, or at an address that it has lost.
-	if o, _ := n.interfaceSince(began); !unsupported && !s.ready && o.Text != "" {
+	if o, _ := n.interfaceSince(began); !unsupported && !s.ready && !s.renewed && o.Text != "" {
 		why = endedOutside
 		s.message += "; " + o.Text
 	}
 	l.recordFailure(s.code, s.message, why)
+	if taken != "" {
+		l.takeSparePort()
+	}
 	return !unsupported && ctx.Err() == nil
 }
 
 // awaitInterface waits until the radio's interface is in order, or returns false when ctx
-// ends. A process that listens may keep for ever what it finds when it starts: Haul's
-// packets fit the MTU of then, so that a listener which was started while that was 576
-// slowed every transfer of after the fault, and they counted.
+// ends. A process that listens may keep for ever what it finds when it starts: a listener
+// of Haul which was started while the MTU was 576 slowed every transfer of after the
+// fault, and they counted. See [server.checkInterface].
 func (l *listener) awaitInterface(ctx context.Context) bool {
 	n := l.node
 	if n.iface == nil {
 		return ctx.Err() == nil
 	}
 	for told := ""; ctx.Err() == nil; {
-		fault, changed := n.iface.State()
+		fault, changed := n.interfaceNow()
 		if fault == "" {
 			return true
 		}
 		if fault != told {
-			l.recordFailure(contract.CodeListenFailed, n.notInOrder(fault), notStarted)
+			l.recordFailure(contract.CodeListenFailed, fault, waits)
 			told = fault
 		}
 		select {
@@ -153,7 +177,7 @@ func (l *listener) parameters() (protocol string, p *contract.Parameters, err er
 	n, t, via := l.node, l.Treatment, l.Via
 	if via == nil {
 		p = n.parameters(t.Options, contract.RoleServer)
-		p.Local = contract.Endpoint{Address: n.ownAddress(), Port: t.Port}
+		p.Local = contract.Endpoint{Address: n.ownAddress(), Port: l.port}
 		p.DSCP = t.DSCP
 		if t.Passed(radio.RoleServer) {
 			p.Device = "" // who connects is the relay process on this node
@@ -167,7 +191,7 @@ func (l *listener) parameters() (protocol string, p *contract.Parameters, err er
 	}
 	p = n.parameters(via.Options, contract.RoleRelay)
 	p.DSCP = t.DSCP
-	p.Local = contract.Endpoint{Address: n.ownAddress(), Port: via.Port}
+	p.Local = contract.Endpoint{Address: n.ownAddress(), Port: l.port}
 	p.Remote = contract.Endpoint{Address: n.addressOf(l.Next.At), Port: l.Next.Port}
 	if via.At != radio.RoleRelay {
 		p.Device = "" // one of its sides is on this node
@@ -178,19 +202,23 @@ func (l *listener) parameters() (protocol string, p *contract.Parameters, err er
 	return via.Protocol, p, nil
 }
 
+// payload takes what a process hands over; nil: a relay process or a probe hands nothing over.
+func (l *listener) payload(s *server) driver.Payload {
+	if l.Via != nil || l.Treatment.Probe {
+		return nil
+	}
+	return s.received.take
+}
+
 // recorded is what every journal record of the listener has, whatever its state.
 func (l *listener) recorded() journal.Listener {
-	r := journal.Listener{Treatment: l.Treatment.Name, At: l.At(), Port: l.Treatment.Port, Restarts: l.restarts}
-	if l.Via != nil {
-		r.Port = l.Via.Port
-	}
-	return r
+	return journal.Listener{Treatment: l.Treatment.Name, At: l.At(), Port: l.port, Restarts: l.restarts}
 }
 
 // recordStop records that something outside has stopped the process, which may go on.
 func (l *listener) recordStop() {
 	const message = "something other than Linktrial stopped its process"
-	l.node.listeners.outage(l.name(), Outage{Text: "was stopped from outside", Stopped: true}, message)
+	l.node.listeners.outage(l.name(), Outage{Text: "was stopped from outside", Stopped: true}, message, l.node.clock.Now())
 	l.node.log.Warn("listener is stopped", "treatment", l.Treatment.Name, "at", string(l.At()))
 	r := l.recorded()
 	r.Code, r.Message, r.Outside, r.Stopped = contract.CodeInternal, message, true, true
@@ -202,29 +230,61 @@ func (l *listener) recordStop() {
 const (
 	ofDriver     = "" // through a fault of its driver
 	endedOutside = "was ended from outside"
+	renewed      = "was ended to be started again" // what it knows of the interface may not be true any more
+	waits        = "is started when all is in order"
 	notStarted   = "could not be started"
+	crashed      = "crashed" // through a fault of its driver, as well
 )
+
+// crashedBreach begins the message of the record that has the log of a listener which
+// crashed, also of one that had been told to stop.
+const crashedBreach = "the listener's process crashed: "
 
 // recordFailure records that the listener is not up, and why. In a crash loop the same
 // failure is recorded once.
 func (l *listener) recordFailure(code contract.Code, message, why string) {
 	message = clip(message)
-	outside := why != ofDriver
+	outside := why != ofDriver && why != crashed
 	if outside {
-		l.node.listeners.outage(l.name(), Outage{Text: why + ": " + message}, message)
+		l.node.listeners.outage(l.name(), Outage{Text: why + ": " + message}, message, l.node.clock.Now())
 	} else {
-		l.node.listeners.failed(l.name(), message, code == contract.CodeUnsupported)
+		l.node.listeners.failed(l.name(), code, message, why == crashed)
 	}
 	l.node.log.Warn("listener is not up", "treatment", l.Treatment.Name, "at", string(l.At()), "code", string(code), "reason", message)
-	if l.failure == message && !outside {
+	// One that was ended from outside again is another outage.
+	if l.failure == message && l.why == why && why != endedOutside && why != renewed {
 		return
 	}
-	l.failure = message
+	l.failure, l.why = message, why
 	r := l.recorded()
-	r.Code, r.Message, r.Outside = code, message, outside
+	r.Code, r.Message, r.Outside, r.Renewed = code, message, outside, why == renewed || why == waits
+	if why == crashed {
+		r.Crashed, r.Transfers = true, l.lost
+	}
 	l.node.record.append(journal.TypeListenerFailed, r)
 	l.node.record.syncNow()
 	l.started()
+}
+
+// portHolder names the program that holds the listener's port; empty: none is known.
+func (l *listener) portHolder(protocol string) string {
+	n := l.node
+	if n.portHolder == nil {
+		return ""
+	}
+	return n.portHolder(n.networkOfProtocol(protocol), l.port)
+}
+
+// takeSparePort has the next start open another port, where the leading node is the only
+// one that connects there, and the node has one left.
+func (l *listener) takeSparePort() {
+	n := l.node
+	if l.Via != nil || len(l.Treatment.Via) > 0 || n.spare.First == 0 {
+		return
+	}
+	if port := n.spare.First + int(n.spareTaken.Add(1)) - 1; port <= n.spare.Last {
+		l.port = port
+	}
 }
 
 func (l *listener) name() journal.ListenerName { return nameOf(&l.Listener) }
@@ -236,12 +296,13 @@ func nameOf(l *runsheet.Listener) journal.ListenerName {
 
 func (l *listener) recordReady(info *contract.Info) {
 	l.failure = ""
+	l.expectPackets()
 	r := l.recorded()
 	r.Info = info
 	// Before anybody hears of it: an attempt that began before the record would count as
 	// one that met a listener which was not in order.
 	l.node.record.append(journal.TypeListenerReady, r)
-	l.node.listeners.ready(l.name())
+	l.node.listeners.ready(l.name(), l.port, l.node.clock.Now())
 	l.node.record.syncNow()
 	l.started()
 }
@@ -269,10 +330,37 @@ type server struct {
 	message  string        // why it ended
 	strays   int           // transfers of no trial and errors of no transfer
 	samples  map[string]*sampleBatch
+	received *received
 	active   map[string]bool // transfers of this process
 	info     *contract.Info  // of ready
 	stops    int             // of the process, that the journal has
 	stopped  bool            // now, as the journal has it
+	renewed  bool            // it is ended because of the radio's interface, and started again
+}
+
+// checkInterface has the process end where the radio's interface has not been in order
+// since its start: it is started again when it is. What a process keeps from its start
+// need not be true of an interface that came back: a socket that is bound to one that
+// went hears nothing ever after, though another has its name and address; Haul's packets
+// fit the MTU of then. changed is closed when the interface is in another state.
+func (s *server) checkInterface() (changed <-chan struct{}) {
+	n := s.listener.node
+	o, changed := n.interfaceSince(s.began)
+	if o.Text == "" && s.ready && n.iface != nil {
+		if why := n.iface.Deaf(s.listener.recorded().Port); why != "" {
+			o.Text = "it hears nothing over the radio: " + why
+		}
+	}
+	if o.Text == "" {
+		return changed
+	}
+	if !s.renewed {
+		s.renewed, s.code, s.message = true, contract.CodeInternal, o.Text
+		if !s.stop.Asked {
+			s.stop.Step()
+		}
+	}
+	return nil
 }
 
 // halt records that something outside has stopped the process, or let it go on, unless
@@ -295,11 +383,11 @@ func (s *server) halt(ended bool) (changed <-chan struct{}) {
 
 // watch returns when the process has exited and its output is read.
 func (s *server) watch(ctx context.Context) {
-	lines := driver.Lines(s.process.Output(), s.listener.node.clock)
+	lines := driver.Lines(s.process.Output(), s.listener.node.clock, s.listener.payload(s))
 	defer s.stop.Release()
 	s.stop.After(contract.ReadyPatience)
 	done, cancelled := s.process.Done(), ctx.Done()
-	halted := s.halt(false)
+	halted, broken := s.halt(false), s.checkInterface()
 	for lines != nil || done != nil {
 		select {
 		case line, ok := <-lines:
@@ -308,6 +396,8 @@ func (s *server) watch(ctx context.Context) {
 				continue
 			}
 			s.takeLine(line)
+		case <-broken:
+			broken = s.checkInterface()
 		case <-s.stop.Fired:
 			if !s.ready && s.message == "" && ctx.Err() == nil {
 				s.message = fmt.Sprintf("not ready within %s", contract.ReadyPatience)
@@ -402,15 +492,13 @@ func (s *server) outside() bool {
 func (s *server) take(e *contract.Event, size int) {
 	switch e.Event {
 	case contract.KindReady:
-		if s.ready {
-			return
-		}
-		if o, _ := s.listener.node.interfaceSince(s.began); o.Text != "" {
-			s.message = "it is started again" // see [listener.awaitInterface]
-			s.stop.Step()
+		if s.checkInterface(); s.ready || s.renewed {
 			return
 		}
 		s.ready, s.stopped, s.info = true, false, e.Info
+		if s.checkInterface(); s.renewed { // its socket is there now
+			return
+		}
 		s.listener.recordReady(e.Info)
 		s.stop.Release()
 	case contract.KindConnected:
@@ -464,11 +552,15 @@ func (s *server) end(r journal.Received) {
 	}
 	delete(s.active, r.Transfer)
 	l.transfers.end(r.Transfer)
+	s.received.end(r.Transfer, r.Result)
 	if _, ok := l.transfers.place(r.Transfer); !ok {
 		s.stray("transfer " + r.Transfer + " belongs to no trial of this run")
 		return
 	}
 	r.Treatment = l.Treatment.Name
+	if took := l.packetsTook(); r.Result != nil {
+		r.Packets = took
+	}
 	l.node.record.append(journal.TypeReceived, r)
 	// The leader may already count this transfer: were this agent to die now,
 	// nobody else could confirm what arrived.

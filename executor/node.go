@@ -3,9 +3,11 @@ package executor
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"linktrial/executor/figures"
@@ -33,21 +35,31 @@ type node struct {
 	// forwards reports whether the node's kernel forwards packets of others.
 	forwards bool
 	sent     func() (int64, error) // by the radio's interface so far; nil: not known
+	received func() (int64, error) // the same
 	logs     string                // folder for logs of drivers; empty: none
+	secret   []byte                // of payloads; empty: they follow from the sheet
 
 	virtual   bool               // the run is in virtual time
 	place     string             // of the run
 	tolerance *figures.Tolerance // of drivers' times
 
-	stalls    Stalls         // nil: nobody knows
-	iface     Interface      // nil: nobody watches it
-	control   ControlCounter // nil: nobody counts
-	listeners *listenerTable
-	record    *recorder
-	runner    Runner
-	clock     Clock
-	log       *slog.Logger
-	observer  Observer
+	stalls     Stalls                                // nil: nobody knows
+	iface      Interface                             // nil: nobody watches it
+	host       Host                                  // nil: nobody measures
+	packets    PacketsSent                           // nil: nobody notes them
+	arrivals   PacketsArrived                        // the same
+	control    ControlCounter                        // nil: nobody counts
+	networks   func(protocol string) string          // nil: not known
+	portHolder func(network string, port int) string // nil: not known
+	listeners  *listenerTable
+	paths      *pathCheck
+	spare      PortRange // empty: none
+	spareTaken atomic.Int32
+	record     *recorder
+	runner     Runner
+	clock      Clock
+	log        *slog.Logger
+	observer   Observer
 }
 
 // begin checks the sheet, replays the journal and opens it for this start. The
@@ -93,8 +105,18 @@ func newNode(cfg Config, sheet *runsheet.Sheet) *node {
 	log = log.With("run", cfg.RunID)
 	n := &node{
 		runID: cfg.RunID, role: cfg.Role, sheet: sheet, sheetHash: cfg.SheetHash,
-		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, forwards: cfg.Forwards, sent: cfg.Sent, logs: cfg.LogFolder, place: cfg.Place, virtual: cfg.Place == journal.PlaceVirtual, tolerance: figures.At(cfg.Place),
-		stalls: cfg.Stalls, iface: cfg.Interface, control: cfg.Control, listeners: newListenerTable(), record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
+		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, forwards: cfg.Forwards, sent: cfg.Sent, received: cfg.Received, logs: cfg.LogFolder, place: cfg.Place, virtual: cfg.Place == journal.PlaceVirtual, tolerance: figures.At(cfg.Place),
+		stalls: cfg.Stalls, iface: cfg.Interface, host: cfg.Host, packets: cfg.PacketsSent, arrivals: cfg.PacketsArrived, control: cfg.Control, networks: cfg.Network, portHolder: cfg.PortHolder, listeners: newListenerTable(), record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
+	}
+	n.paths = newPathCheck(n, cfg.Paths)
+	if cfg.AnswerPaths != nil { // who leads is told the port
+		n.spare = cfg.SparePorts
+	}
+	if !n.virtual {
+		// Seeds follow from the plan, and a driver could try them. In virtual time the same
+		// run has the same journal.
+		n.secret = make([]byte, 16)
+		_, _ = rand.Read(n.secret) // it never fails
 	}
 	if n.clock == nil {
 		n.clock = systemClock{}
@@ -135,11 +157,12 @@ func (n *node) stopped(ctx context.Context) error {
 	return errors.Join(n.record.sync(), cause)
 }
 
-func (n *node) addressOf(role radio.Role) string {
-	if a := n.peers[role]; a != "" {
-		return a
-	}
-	return cmp.Or(n.sheet.Network.AddressOf(role), radio.Addresses[role])
+func (n *node) addressOf(role radio.Role) string { return AddressOf(n.sheet, n.peers, role) }
+
+// AddressOf is the address of a role's node on the radio network: that of peers where it
+// has one, else the sheet's.
+func AddressOf(s *runsheet.Sheet, peers map[radio.Role]string, role radio.Role) string {
+	return cmp.Or(peers[role], s.Network.AddressOf(role), radio.Addresses[role])
 }
 
 func (n *node) ownAddress() string {
@@ -147,6 +170,14 @@ func (n *node) ownAddress() string {
 		return n.address
 	}
 	return n.addressOf(n.role)
+}
+
+// networkOfProtocol is which packets a protocol sends; empty: not known.
+func (n *node) networkOfProtocol(protocol string) string {
+	if n.networks == nil {
+		return ""
+	}
+	return n.networks(protocol)
 }
 
 // parameters are what every driver process of a treatment is told.

@@ -20,6 +20,9 @@ type Observer interface {
 	// Paused is called on the leading node when a pause begins, in which nothing
 	// runs on the radio; resumed, before the next trial starts.
 	Paused(ctx context.Context) (resumed func())
+	// Waiting is called on the leading node with why a trial cannot begin or has to be
+	// repeated, and with nothing when it is so no longer.
+	Waiting(fault string)
 	// Transfers is called on the server with the number of transfers under way,
 	// whenever one of its listeners reports anything of a transfer.
 	Transfers(n int)
@@ -41,6 +44,9 @@ func (NopObserver) Boundary(context.Context) {}
 
 // Paused implements [Observer].
 func (NopObserver) Paused(context.Context) (resumed func()) { return func() {} }
+
+// Waiting implements [Observer].
+func (NopObserver) Waiting(string) {}
 
 // Transfers implements [Observer].
 func (NopObserver) Transfers(int) {}

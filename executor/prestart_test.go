@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -51,8 +52,8 @@ func (r *preparing) Prepare(_ context.Context, _, transfer string) (release func
 	}
 }
 
-func (r *preparing) Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error) {
-	proc, err := r.scripted.Start(ctx, protocol, p)
+func (r *preparing) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (Process, error) {
+	proc, err := r.scripted.Start(ctx, protocol, p, payload)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	select {

@@ -12,6 +12,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
 	"linktrial/protocols/contract"
 )
 
@@ -23,9 +24,9 @@ type probing struct {
 	code    contract.Code // of probes, in place of figures
 }
 
-func (r *probing) Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error) {
+func (r *probing) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (Process, error) {
 	if protocol != "probe" || p.Role != contract.RoleClient {
-		return r.scripted.Start(ctx, protocol, p)
+		return r.scripted.Start(ctx, protocol, p, payload)
 	}
 	r.mu.Lock()
 	r.started = append(r.started, *p)
@@ -86,7 +87,8 @@ func TestProbes(t *testing.T) {
 	for name, c := range map[string]struct {
 		figures        contract.ProbeFigures
 		code, bulkCode contract.Code
-		alone, back    bool // without a transfer; from the server
+		delivered      int64 // by the last hop, as the radio counts
+		alone, back    bool  // without a transfer; from the server
 		want, probe    journal.Verdict
 		reason         string // of the probe
 	}{
@@ -95,6 +97,9 @@ func TestProbes(t *testing.T) {
 		"the probe fails":       {code: contract.CodeInternal, want: journal.Succeeded, probe: journal.Failed, reason: "internal"},
 		"the probe times out":   {code: contract.CodeTransferTimeout, want: journal.Succeeded, probe: journal.TimedOut, reason: "transfer-timeout"},
 		"more than sent":        {figures: more, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
+		"all that came":         {figures: whole, delivered: 3, want: journal.Succeeded, probe: journal.Succeeded},
+		"more than came":        {figures: whole, delivered: 2, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
+		"more than came back":   {figures: whole, delivered: 2, back: true, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
 		"earlier than light":    {figures: early, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonFasterThanRadio},
 		"from the server":       {figures: whole, back: true, want: journal.Succeeded, probe: journal.Succeeded},
 		"back before light":     {figures: early, back: true, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonFasterThanRadio},
@@ -127,6 +132,13 @@ func TestProbes(t *testing.T) {
 			r := &probing{figures: c.figures, code: c.code}
 			r.fail = func(*contract.Parameters) contract.Code { return c.bulkCode }
 			a := &fakeRadio{}
+			if c.delivered > 0 {
+				last := radiocontrol.Traffic{From: radio.RoleRelay, To: probe.To, Source: probe.From, Destination: probe.To, DeliveredPackets: c.delivered}
+				if last.DestinationPort = 5003; c.back {
+					last.SourcePort, last.DestinationPort = 5003, 0
+				}
+				a.traffic = [][]radiocontrol.Traffic{{last}}
+			}
 			if err := Lead(context.Background(), config(sheet, j, r, a)); err != nil {
 				t.Fatal(err)
 			}

@@ -12,13 +12,14 @@ import (
 
 // Runner starts driver processes.
 type Runner interface {
-	// Start starts the driver of a protocol and hands it the parameters. An
+	// Start starts the driver of a protocol and hands it the parameters, and after them
+	// the payload (nil: none), until it ends or the driver takes no more. An
 	// error means that nothing runs; one that wraps [ErrNoDriver] means that
 	// another try is of no use, one that wraps [ErrBrokenDriver] that it is the
 	// driver's fault, any other that it is the node's. A driver that lacks a
 	// feature the parameters need is not started: it would ignore the field it
 	// does not know.
-	Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error)
+	Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (Process, error)
 }
 
 // Preparer is a [Runner] that takes long to start a driver. Every node prepares

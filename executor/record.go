@@ -42,9 +42,12 @@ func (r *recorder) syncNow() {
 const maxText = 4096
 
 // clip bounds a text that came from a driver.
-func clip(s string) string {
-	if len(s) > maxText {
-		return strings.ToValidUTF8(s[:maxText], "") + "…" // the cut may be within a character
+func clip(s string) string { return cut(s, maxText) }
+
+// cut is the beginning of a text, of n bytes at most and an ellipsis.
+func cut(s string, n int) string {
+	if len(s) > n {
+		return strings.ToValidUTF8(s[:n], "") + "…" // the cut may be within a character
 	}
 	return s
 }

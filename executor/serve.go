@@ -14,9 +14,10 @@ func Serve(ctx context.Context, cfg Config) error {
 	}
 	recorded, watched := n.recordStalls(ctx), n.recordInterface(ctx)
 	listening, _ := keepListeners(ctx, n, state)
-	carrying := carryFor(ctx, n, cfg.TakeAssignments)
+	carrying, answering := carryFor(ctx, n, cfg.TakeAssignments), n.answerPaths(ctx, cfg.AnswerPaths)
 	listening()
 	carrying()
+	answering()
 	<-ctx.Done() // every listener may have given up
 	recorded()
 	watched()

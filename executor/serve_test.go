@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
@@ -19,7 +22,7 @@ import (
 // reported one transfer.
 type standing struct{ transfer string }
 
-func (s standing) Start(_ context.Context, _ string, p *contract.Parameters) (Process, error) {
+func (s standing) Start(_ context.Context, _ string, p *contract.Parameters, payload io.Reader) (Process, error) {
 	r, w := io.Pipe()
 	proc := &standingProcess{out: r, in: w, done: make(chan struct{})}
 	go func() {
@@ -52,6 +55,82 @@ func (p *standingProcess) Kill() {
 	case <-p.done:
 	default:
 		close(p.done)
+	}
+}
+
+// fakeArrivals are packets' times that a test gives, of the listener at port 5001.
+type fakeArrivals struct {
+	mu     sync.Mutex
+	listen map[int]int64
+	ended  []int
+}
+
+func (f *fakeArrivals) Listen(port int, size int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listen[port] = size
+	return nil
+}
+
+func (f *fakeArrivals) Ended(port int) (time.Duration, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = append(f.ended, port)
+	return time.Duration(port) * time.Millisecond, nil
+}
+
+// How long the packets of a transfer took to arrive is in the server's report of it.
+func TestReceivedHasTheTimeOfPackets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
+		defer j.Close()
+		cfg := config(testSheet(t, 2, 1), j, standing{runsheet.TransferID("r", 0, 1, 0).String()}, nil)
+		arrivals := &fakeArrivals{listen: map[int]int64{}}
+		cfg.Role, cfg.PacketsArrived = radio.RoleServer, arrivals
+		ctx, cancel := context.WithCancelCause(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- Serve(ctx, cfg) }()
+		synctest.Wait()
+		cancel(ErrFinish)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if want := map[int]int64{5001: 1000, 5002: 1000}; !maps.Equal(arrivals.listen, want) {
+			t.Errorf("sizes by listener %v, expected %v", arrivals.listen, want)
+		}
+		seen := 0
+		for _, r := range read(t, j) {
+			if r.Type != journal.TypeReceived {
+				continue
+			}
+			var b journal.Received
+			if err := json.Unmarshal(r.Body, &b); err != nil {
+				t.Fatal(err)
+			}
+			if want := time.Duration(arrivals.ended[seen]) * time.Millisecond; b.Packets != want {
+				t.Errorf("the packets of a transfer took %s, expected %s", b.Packets, want)
+			}
+			seen++
+		}
+		if seen == 0 || seen != len(arrivals.ended) {
+			t.Errorf("%d reports of transfers, and %d of packets", seen, len(arrivals.ended))
+		}
+	})
+}
+
+// A relay process beside a treatment's own listener gets the packets from the radio.
+func TestWhoseListenerGetsPacketsFromTheRadio(t *testing.T) {
+	n := &node{role: radio.RoleServer}
+	via := []runsheet.Via{{At: radio.RoleRelay, Port: 5801}, {At: radio.RoleServer, Port: 5802}}
+	for _, c := range []struct {
+		via  []runsheet.Via
+		port int
+	}{{nil, 5001}, {via[:1], 5001}, {via, 5802}} {
+		l := &listener{node: n, port: 5001}
+		l.Treatment = &runsheet.Treatment{Name: "a", Port: 5001, Via: c.via}
+		if got := l.radioPort(); got != c.port {
+			t.Errorf("%v: port %d, expected %d", c.via, got, c.port)
+		}
 	}
 }
 

@@ -46,11 +46,11 @@ func (p *stoppedProcess) Kill() {
 }
 func (p *stoppedProcess) Terminate() {} // as a process that is stopped does
 
-func (s *stopping) Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error) {
+func (s *stopping) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (Process, error) {
 	happens := s.happens
 	s.happens = nil
 	if happens == nil {
-		return s.scripted.Start(ctx, protocol, p)
+		return s.scripted.Start(ctx, protocol, p, payload)
 	}
 	r, w := io.Pipe()
 	proc := &stoppedProcess{ranProcess: ranProcess{r, make(chan struct{})}, quit: make(chan struct{})}
@@ -240,8 +240,8 @@ func attended(t *testing.T, cfg Config) (carrier Carrier, ctx context.Context, s
 // listening is a runner whose listener of protocol b is stopped as its stops say.
 type listening struct{ stops *Stops }
 
-func (s listening) Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error) {
-	proc, err := standing{strings.Repeat("0", 32)}.Start(ctx, protocol, p)
+func (s listening) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (Process, error) {
+	proc, err := standing{strings.Repeat("0", 32)}.Start(ctx, protocol, p, payload)
 	if err != nil || protocol != "b" {
 		return proc, err
 	}
@@ -347,7 +347,7 @@ type refusing struct {
 	errors []error
 }
 
-func (r *refusing) Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error) {
+func (r *refusing) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (Process, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.errors) > 0 {
@@ -355,5 +355,5 @@ func (r *refusing) Start(ctx context.Context, protocol string, p *contract.Param
 		r.errors = r.errors[1:]
 		return nil, err
 	}
-	return r.Runner.Start(ctx, protocol, p)
+	return r.Runner.Start(ctx, protocol, p, payload)
 }

@@ -21,28 +21,55 @@ const (
 type faults struct {
 	since time.Time // when the first was seen; zero: there is none
 	pause backoff.Backoff
+	told  string // why the run waits, as the journal has it; empty: it does not
 }
 
-func (f *faults) reset() { *f = faults{} }
+// goOn ends the waiting, where there was any.
+func (w *walk) goOn(trial int) {
+	if w.faults.told != "" {
+		w.tell(trial, "")
+	}
+	w.faults = faults{}
+}
+
+// tell records why the run waits, and tells the observer; with nothing, that it goes on.
+func (w *walk) tell(trial int, fault string) {
+	if w.faults.told == fault {
+		return
+	}
+	w.faults.told = fault
+	w.node.record.append(journal.TypeWaiting, journal.Waiting{Trial: trial, Fault: clip(fault)})
+	w.node.record.syncNow() // in the next window it can be delivered
+	w.node.observer.Waiting(fault)
+}
+
+// begin is called when a trial has met a fault; first: none before it.
+func (f *faults) begin(clock Clock) (first bool) {
+	if !f.since.IsZero() {
+		return false
+	}
+	*f = faults{since: clock.Now(), pause: backoff.Backoff{Min: repeatPause, Max: repeatPauseMax, Clock: clock}}
+	return true
+}
 
 // wait is how long the plan waits for what is not in order.
 func (n *node) wait() time.Duration { return cmp.Or(n.sheet.Limits.Wait, runsheet.DefaultWait) }
 
-// waitOut is called after an attempt that a fault of the apparatus made invalid. It
-// returns when the next attempt may start, or, with held, after the run was paused or
-// ended, because the fault has lasted for as long as the plan waits.
+// waitOut is called after an attempt that a fault of the apparatus made invalid, or
+// before one that could not begin for it. It returns when the next attempt may start, or,
+// with held, after the run was paused or ended, because the fault has lasted for as long
+// as the plan waits.
 func (w *walk) waitOut(ctx context.Context, trial int, fault string) (held bool, err error) {
 	n, f := w.node, &w.faults
 	now := n.clock.Now()
-	if f.since.IsZero() {
-		*f = faults{since: now, pause: backoff.Backoff{Min: repeatPause, Max: repeatPauseMax, Clock: n.clock}}
-	}
+	f.begin(n.clock)
 	pause := f.pause.Next()
 	if now.Add(pause).Sub(f.since) > n.wait() {
-		f.reset()
-		return true, w.hold(ctx, fmt.Sprintf("trial %d was repeated for %s (limits.wait) because of the apparatus: %s", trial, n.wait(), fault))
+		w.goOn(trial)
+		return true, w.hold(ctx, fmt.Sprintf("trial %d has waited for %s (limits.wait) because of the apparatus: %s", trial, n.wait(), fault))
 	}
-	n.log.Warn("the trial is repeated because of a fault of the apparatus", "trial", trial, "fault", fault, "after", pause)
+	w.tell(trial, fault)
+	n.log.Warn("the trial waits because of a fault of the apparatus", "trial", trial, "fault", fault, "after", pause)
 	// Nothing runs on the radio, so the node may speak with the orchestrator.
 	resumed := n.observer.Paused(ctx)
 	fired, release := n.clock.Timer(pause)
@@ -55,6 +82,44 @@ func (w *walk) waitOut(ctx context.Context, trial int, fault string) (held bool,
 	resumed()
 	w.attempts.dead.pause(n.clock.Now().Sub(now))
 	return false, nil
+}
+
+// awaitInterface is called before an attempt. Where the interfaces of the node's radios are
+// in order it returns at once, and ready. Else it returns when that may have changed, or
+// a person has given a command, or, with held, after the run was paused or ended because
+// it has lasted for as long as the plan waits: an attempt would only be repeated.
+func (w *walk) awaitInterface(ctx context.Context, trial int) (ready, held bool, err error) {
+	n, f := w.node, &w.faults
+	if n.iface == nil {
+		return true, false, nil
+	}
+	fault, changed := n.interfaceNow()
+	if fault == "" {
+		return true, false, nil
+	}
+	now := n.clock.Now()
+	if f.begin(n.clock) {
+		n.log.Warn("the trial waits for the radio's interface", "trial", trial, "fault", fault)
+	}
+	left := n.wait() - now.Sub(f.since)
+	w.tell(trial, fault)
+	if left <= 0 {
+		w.goOn(trial)
+		return false, true, w.hold(ctx, fmt.Sprintf("trial %d has waited for %s (limits.wait) for the apparatus: %s", trial, n.wait(), fault))
+	}
+	// Nothing runs on the radio, so the node may speak with the orchestrator.
+	resumed := n.observer.Paused(ctx)
+	fired, release := n.clock.Timer(left)
+	select {
+	case <-changed:
+	case <-fired:
+	case <-w.commands.more(): // one may be to skip the trial
+	case <-ctx.Done():
+	}
+	release()
+	resumed()
+	w.attempts.dead.pause(n.clock.Now().Sub(now))
+	return false, false, nil
 }
 
 // hold pauses the run as a person's command would. In virtual time nobody can let it

@@ -102,6 +102,22 @@ func (w *walk) trial(ctx context.Context, i int) (over bool, err error) {
 		if err := w.node.record.journal.CheckSpace(); err != nil {
 			return true, w.outOfSpace(ctx, err)
 		}
+		ready, held, err := w.awaitInterface(ctx, i)
+		if held || err != nil {
+			return !w.state.Paused, err
+		}
+		if !ready {
+			continue
+		}
+		if fault := w.node.paths.open(ctx, &w.node.sheet.Trials[i]); fault != "" {
+			if held, err := w.waitOut(ctx, i, fault); held || err != nil {
+				return !w.state.Paused, err
+			}
+			continue
+		}
+		if ctx.Err() != nil {
+			return true, w.node.stopped(ctx)
+		}
 		t.Attempts++
 		end, err := w.attemptUnlessSkipped(ctx, i, t.Attempts)
 		if err != nil {
@@ -112,7 +128,7 @@ func (w *walk) trial(ctx context.Context, i int) (over bool, err error) {
 		}
 		t.EndAttempt(end.Verdict, end.Reason)
 		if end.Verdict != journal.Invalid || !journal.ApparatusFault(end.Reason) {
-			w.faults.reset()
+			w.goOn(i)
 			continue
 		}
 		if held, err := w.waitOut(ctx, i, end.Message); held || err != nil {

@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 // The files that take longest; one of them begun last would be waited for alone.
-const slow = ['fleet', 'layout', 'results', 'run', 'lost', 'access']
+const slow = ['kinds', 'fleet', 'layout', 'results', 'run', 'lost', 'access']
 
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"linktrial/agents/identity"
+	"linktrial/agents/netif"
 	"linktrial/agents/provenance"
+	"linktrial/agents/radioonly"
 	"linktrial/agents/runner"
 	"linktrial/agents/session"
 	"linktrial/agents/trust"
@@ -33,19 +35,25 @@ type agent struct {
 	trust   *trust.Keys
 	// certificate is nil where the orchestrator is called without encryption.
 	certificate *identity.Identity
+	incarnation string        // of this start: that of its state folder, a slash, and its own
 	slot        chan struct{} // held by the run that executes: listeners of two runs would share ports
+
+	radioOnly *radioonly.Filter // of the node's drivers
 
 	mu          sync.Mutex
 	runs        map[string]*run
 	drivers     []runner.State
-	clock       measured // last of the clock, between runs
-	pruned      bool     // runs that were stored long ago are removed; of watchClock alone
-	preflightID string   // preflight that was begun last
-	faults      []fault  // reported to the orchestrator with every poll
-	refused     []fault  // as faults: what was refused of the last answer
-	// radioFault and profileFault are what is wrong with the radio now; empty: nothing.
-	radioFault, profileFault string
-	running                  sync.WaitGroup
+	clock       measured       // last of the clock, between runs
+	pruned      bool           // runs that were stored long ago are removed; of watchClock alone
+	preflightID string         // preflight that was begun last
+	open        *openTransfers // of a preflight, where this node listens for them; nil: none
+	faults      []fault        // reported to the orchestrator with every poll
+	refused     []fault        // as faults: what was refused of the last answer
+	// radioFault, profileFault and labFault are what is wrong with the radio now; empty: nothing.
+	radioFault, profileFault, labFault string
+	iface                              *netif.Watches // of the run that is executed; nil: none
+	waiting                            string         // why the run that this node leads waits; empty: it does not
+	running                            sync.WaitGroup
 }
 
 // Run works for an orchestrator until ctx ends, and returns nil then. Runs
@@ -79,8 +87,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	a.incarnation = folder + "/" + rand.Text()
 	a.session, err = session.New(session.Config{
-		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: folder + "/" + rand.Text(), Logger: a.cfg.Logger,
+		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: a.incarnation, Logger: a.cfg.Logger,
 		Clock: a.cfg.Clock, Loop: loop, Status: cfg.Service.Status,
 		Disk:      func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
 		AddStatus: a.addStatus, Keys: a.learnKeys,
@@ -116,6 +125,9 @@ func Run(ctx context.Context, cfg Config) error {
 	a.checkRadio() // also where the orchestrator cannot be reached
 	a.running.Go(func() { a.watchClock(ctx) })
 	a.running.Go(func() { a.watchTelemetry(ctx) })
+	if a.cfg.inLab() {
+		a.running.Go(func() { a.watchLab(ctx) })
+	}
 	if id != nil {
 		a.running.Go(func() { a.watchIdentity(ctx, id) })
 	}
@@ -172,10 +184,10 @@ func start(ctx context.Context, cfg Config) (*agent, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &agent{cfg: cfg, slot: make(chan struct{}, 1), runs: map[string]*run{}}
+	a := &agent{cfg: cfg, slot: make(chan struct{}, 1), runs: map[string]*run{}, radioOnly: radioonly.New(cfg.Name, cfg.Device)}
 	a.radio = newRadioPoller(a.poller(nil, nil, nil))
 	var closeDrivers func()
-	if a.runner, closeDrivers, err = openDrivers(ctx, cfg); err != nil {
+	if a.runner, closeDrivers, err = openDrivers(ctx, cfg, a.radioOnly); err != nil {
 		release()
 		return nil, nil, err
 	}
@@ -198,12 +210,13 @@ func start(ctx context.Context, cfg Config) (*agent, func(), error) {
 // registration is what this node is and can run.
 func (a *agent) registration(ctx context.Context) *linktrialv1.RegisterRequest {
 	r := &linktrialv1.RegisterRequest{
-		Role: string(a.cfg.Role), Version: a.cfg.Version, Radio: a.cfg.Radio, Emulated: a.cfg.Radio == "",
+		Role: string(a.cfg.Role), Version: a.cfg.Version, Radio: a.cfg.Radio,
 		RadioAddress: a.cfg.RadioAddress,
 	}
 	r.Host, _ = os.Hostname()
 	r.Kernel, _ = provenance.Kernel()
 	r.DiskFreeBytes, _ = journal.FreeBytes(a.cfg.StateDir)
+	a.addLab(ctx, r)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.drivers {

@@ -41,8 +41,9 @@ func (a *agent) decodeAssignment(encoded []byte, sig signature.Signature) (*link
 var errExpired = errors.New("expired")
 
 // openAssignment returns an assignment as the orchestrator sent it in the answer to a
-// call with this challenge, or reports why nothing of it must be used.
-func (a *agent) openAssignment(s *linktrialv1.SignedAssignment, challenge []byte) (*linktrialv1.Assignment, error) {
+// call with this challenge, or reports why nothing of it must be used. A brief answer is
+// without sheets.
+func (a *agent) openAssignment(s *linktrialv1.SignedAssignment, challenge []byte, brief bool) (*linktrialv1.Assignment, error) {
 	as, err := a.decodeAssignment(s.GetAssignment(), signature.Signature{KeyID: s.GetKeyId(), Bytes: s.GetSignature()})
 	if err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ func (a *agent) openAssignment(s *linktrialv1.SignedAssignment, challenge []byte
 	if !runForm.MatchString(as.RunId) {
 		return nil, fmt.Errorf("refused: run %.140q: expected letters, digits, hyphens and underscores", as.RunId)
 	}
-	if h := runsheet.Hash(s.Sheet); h != as.SheetHash {
+	if h := runsheet.Hash(s.Sheet); h != as.SheetHash && (!brief || len(s.Sheet) > 0) {
 		return nil, fmt.Errorf("refused: the run sheet beside the assignment has the hash %.12s…, and the assignment says %.12s…: it was changed on its way; nothing was started", h, as.SheetHash)
 	}
 	if slices.Contains(readFinished(a.cfg.runsDir()), as.RunId) {
@@ -106,7 +107,7 @@ func (a *agent) applyAssignments(ctx context.Context, r session.Answer) (refused
 	listed := map[string]bool{}
 	complete := true // all that the orchestrator sent is there, once
 	for _, s := range r.Assignments {
-		as, err := a.openAssignment(s, r.Challenge)
+		as, err := a.openAssignment(s, r.Challenge, r.Brief)
 		if err != nil {
 			if len(faults) < maxRefused {
 				faults = append(faults, a.refusal(s, err))
@@ -178,6 +179,9 @@ func (a *agent) applyRun(ctx context.Context, as *linktrialv1.Assignment, s *lin
 	a.mu.Lock()
 	r := a.runs[as.RunId]
 	a.mu.Unlock()
+	if r == nil && len(s.Sheet) == 0 {
+		return // the next answer that is not brief has it
+	}
 	if r != nil {
 		r.addCommands(as.Commands) // first: a run that is paused must not begin
 		r.setDesired(desired, as.Reason)

@@ -397,7 +397,10 @@ func FuzzOpenAssignment(f *testing.F) {
 		if sign {
 			s.Signature = signature.SignAssignment(signingKey, encoded).Bytes
 		}
-		as, err := a.openAssignment(s, testChallenge)
+		as, err := a.openAssignment(s, testChallenge, false)
+		if brief, berr := a.openAssignment(s, testChallenge, true); err == nil && (berr != nil || !proto.Equal(brief, as)) {
+			t.Errorf("the answer to a brief poll has %v, %v", brief, berr)
+		}
 		switch {
 		case err == nil && (!sign || as.Node != "server" || string(as.Challenge) != string(testChallenge) || as.RunId != "" && (as.Role != "server" || !runForm.MatchString(as.RunId) || as.SheetHash != runsheet.Hash(sheet))):
 			t.Errorf("accepted, signed %v: %v", sign, as)
@@ -430,7 +433,7 @@ func BenchmarkAssignment(b *testing.B) {
 	})
 	b.Run("verify", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := a.openAssignment(s, testChallenge); err != nil {
+			if _, err := a.openAssignment(s, testChallenge, false); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -176,13 +176,13 @@ func TestAssignmentWithAClockThatIsAhead(t *testing.T) {
 	as := seal(signingKey, runFor(a, sheet))
 	as.Sheet = sheet
 	set.Step(year)
-	_, err := a.openAssignment(as, testChallenge)
+	_, err := a.openAssignment(as, testChallenge, false)
 	require.ErrorContains(t, err, "the assignment expired at ")
 	require.ErrorContains(t, err, "set the clock if it is wrong")
 	require.True(t, a.applyAssignments(t.Context(), session.Answer{Assignments: []*linktrialv1.SignedAssignment{as}, Challenge: testChallenge}))
 	require.Len(t, a.refused, 1)
 	require.Empty(t, a.refused[0].run, "the fault would stop the run")
 	set.Step(-year)
-	_, err = a.openAssignment(as, testChallenge)
+	_, err = a.openAssignment(as, testChallenge, false)
 	require.NoError(t, err)
 }

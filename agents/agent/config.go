@@ -8,12 +8,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"linktrial/agents/preflight"
 	"linktrial/agents/trust"
+	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/driverfolder"
@@ -36,7 +37,9 @@ type Config struct {
 
 	RadioAddress string // of this node on the radio network; empty: from the run sheet
 	Device       string // the radio's interface, "radio0"
-	Radio        string // profile attached; empty where the radio is emulated
+	// More are further interfaces that lead to radios, as a relay between two radios has.
+	More         []preflight.Radio
+	Radio        string // profile attached; empty where the radio is emulated, or real and not named
 	RadioControl string // the emulator's control socket; empty with a real radio
 	// RadioHost is the address at which this node reaches its own radio, for its
 	// telemetry; empty: from the radio's profile, and an emulated radio is not
@@ -44,12 +47,16 @@ type Config struct {
 	RadioHost string
 	// PowerSupplies is where the kernel lists the node's batteries; empty: its own folder.
 	PowerSupplies string
-	// Place overrides the place of the trials in provenance; empty:
-	// "emulated, real time" without Radio or with RadioControl, else "real radio".
+	// Place overrides the place of the trials in provenance. Empty: [journal.PlaceEmulated]
+	// with RadioControl, for which the lab has to vouch, [journal.PlaceReal] with Radio, and
+	// [journal.PlaceUnnamed] with neither.
 	Place string
 	// Peers are radio addresses of other nodes by role, for a radio whose
 	// addresses are not in the run sheet.
 	Peers map[radio.Role]string
+
+	// SparePorts are for listeners whose own port another program of the node holds.
+	SparePorts executor.PortRange
 
 	// Faults means that faults of the apparatus are injected in virtual time: the agent
 	// watches itself and the radio as it does in real time. Elsewhere it always does.
@@ -111,9 +118,13 @@ func (c *Config) complete() error {
 		c.Window = 200 * time.Millisecond
 	}
 	if c.Place == "" {
-		c.Place = "real radio"
-		if c.RadioControl != "" || c.Radio == "" {
+		switch {
+		case c.RadioControl != "":
 			c.Place = journal.PlaceEmulated
+		case c.Radio != "":
+			c.Place = journal.PlaceReal
+		default:
+			c.Place = journal.PlaceUnnamed
 		}
 	}
 	state, err := filepath.Abs(c.StateDir)
@@ -124,8 +135,12 @@ func (c *Config) complete() error {
 	if c.DriversDir, err = driverfolder.Abs(c.DriversDir); err != nil {
 		return err
 	}
-	if c.Clock == nil && c.RadioControl != "" {
-		if c.Clock, err = wallclock.Of(wallclock.Path(c.RadioControl, string(c.Role))); err != nil {
+	clock := os.Getenv(wallclock.Variable)
+	if c.RadioControl != "" {
+		clock = wallclock.Path(c.RadioControl, string(c.Role))
+	}
+	if c.Clock == nil && clock != "" {
+		if c.Clock, err = wallclock.Of(clock); err != nil {
 			return err
 		}
 	}
@@ -153,8 +168,14 @@ func (c *Config) check() error {
 			return fmt.Errorf("radio address %.100q of the %s, expected an IP address such as 10.78.0.1", a, role)
 		}
 	}
-	if strings.ContainsAny(c.Device, "/ \t\n\x00") || len(c.Device) >= unix.IFNAMSIZ {
-		return fmt.Errorf("interface %.100q (--device), expected the name of a network interface of at most %d characters, such as radio0", c.Device, unix.IFNAMSIZ-1)
+	if err := checkDevice(c.Device); err != nil {
+		return err
+	}
+	for i, m := range c.More {
+		same := func(o preflight.Radio) bool { return o.Device == m.Device }
+		if m.Device == c.Device || slices.ContainsFunc(c.More[:i], same) {
+			return fmt.Errorf("further radio %s (--more-radio) is given twice, or is that of --device", m.Device)
+		}
 	}
 	return nil
 }

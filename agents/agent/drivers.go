@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"linktrial/agents/radioonly"
 	"linktrial/agents/runner"
 	"linktrial/agents/runner/docker"
 	"linktrial/executor"
@@ -35,6 +36,8 @@ type DriversConfig struct {
 	// files and folders that confined ones read beyond the system's and their own.
 	Unconfined bool
 	Reads      []string
+	// User is the number of the user that confined ones run as; 0: the machine's choice.
+	User uint32
 }
 
 // Kinds of runner.
@@ -46,12 +49,26 @@ const (
 	RunnerDocker = "docker"
 )
 
+// network is which packets a protocol sends, as the manifest of its driver says: "tcp",
+// "udp" or "sctp"; empty: there is no such driver.
+func (a *agent) network(protocol string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.drivers {
+		if s.Driver.Name == protocol && s.Manifest != nil {
+			return s.Manifest.Network
+		}
+	}
+	return ""
+}
+
 // closeLimit bounds the removal of containers at an agent's end.
 const closeLimit = 20 * time.Second
 
-// openDrivers returns the runner of a configuration; release ends what it holds.
-func openDrivers(ctx context.Context, cfg Config) (runnable, func(), error) {
-	containers := docker.Config{Agent: cfg.Name, StateDir: cfg.StateDir, Host: cfg.Drivers.Engine, Images: cfg.Drivers.Images, Device: cfg.Device, Logger: cfg.Logger}
+// openDrivers returns the runner of a configuration, whose drivers are kept to the radios;
+// release ends what it holds.
+func openDrivers(ctx context.Context, cfg Config, radios *radioonly.Filter) (runnable, func(), error) {
+	containers := docker.Config{Agent: cfg.Name, StateDir: cfg.StateDir, Host: cfg.Drivers.Engine, Images: cfg.Drivers.Images, Device: cfg.Device, RadioOnly: radios, Logger: cfg.Logger}
 	if self, err := os.Executable(); err == nil {
 		containers.Holder = append([]string{self}, cfg.Drivers.HoldNetwork...)
 	}
@@ -66,14 +83,20 @@ func openDrivers(ctx context.Context, cfg Config) (runnable, func(), error) {
 			}
 		}
 	}
-	processes := runner.New(runner.Config{Dir: cfg.DriversDir, PIDDir: cfg.pidDir(), Confined: !cfg.Drivers.Unconfined, DriverReads: cfg.Drivers.Reads, Logger: cfg.Logger})
+	processes := runner.New(runner.Config{Dir: cfg.DriversDir, PIDDir: cfg.pidDir(), Confined: !cfg.Drivers.Unconfined, DriverReads: cfg.Drivers.Reads, DriverUser: cfg.Drivers.User, RadioOnly: radios, Logger: cfg.Logger})
 	switch cfg.Drivers.Runner {
 	case "", RunnerExec:
 		either, err := docker.NewMixed(processes, containers)
 		if err != nil {
 			return nil, nil, err
 		}
-		return either, release(either), nil
+		closed := release(either)
+		return either, func() {
+			closed()
+			if err := radios.Remove(); err != nil {
+				cfg.Logger.Debug("packet filter of drivers", "error", err) // of a kernel without one
+			}
+		}, nil
 	case RunnerDocker:
 		// An earlier start may have run processes.
 		if err := processes.Sweep(ctx); err != nil {

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"linktrial/agents/disturbance"
+	"linktrial/agents/host"
+	"linktrial/agents/netif"
+	"linktrial/agents/packettimes"
 	"linktrial/agents/provenance"
 	"linktrial/agents/radiolink"
 	"linktrial/agents/silence"
@@ -30,7 +34,10 @@ type execution struct {
 	watcher *watcher
 	silence executor.Observer             // keeps calls off the radio while trials run
 	begin   func()                        // called when the part has begun; nil: nothing
+	radios  []netif.Radio                 // of this node that the run uses, first that of --device
+	iface   *netif.Watches                // of the radios; nil: nobody watches them
 	watch   *disturbance.Watch            // nil: no rule of validity needs it
+	load    *host.Watch                   // of a node that does not lead; nil: no rule needs it
 	count   atomic.Pointer[silence.Count] // of control traffic; nil: it is not counted here
 }
 
@@ -59,13 +66,17 @@ func (x *execution) execute(ctx context.Context) error {
 	defer x.unwatch()
 	defer x.uncount()
 	x.silence = executor.NopObserver{}
+	x.radios = x.findRadios()
+	if err := a.radioOnly.Use(x.devices()...); err != nil {
+		r.log.Debug("drivers cannot be kept to the radios", "error", err) // the first driver fails, or says so
+	}
 	cfg := executor.Config{
 		RunID: r.id, Role: a.cfg.Role, Sheet: x.encoded, SheetHash: r.hash, Version: a.cfg.Version,
 		Address: a.cfg.RadioAddress, Peers: r.peers(), Device: a.cfg.Device, Place: a.cfg.Place,
 		Journal: runJournal{x.journal, r}, Runner: guard, Logger: a.cfg.Logger, Observer: x,
 	}
-	if place := a.cfg.Place; place != journal.PlaceEmulated && place != journal.PlaceVirtual {
-		cfg.Forwards = a.cfg.Role == radio.RoleRelay && provenance.Forwards()
+	if !a.cfg.emulated() {
+		cfg.Forwards = x.forwards()
 	}
 	if x.run.a.cfg.faultsPossible() {
 		alive, dead := r.keepAlive(ctx, x.journal)
@@ -74,17 +85,31 @@ func (x *execution) execute(ctx context.Context) error {
 		stalls, end := watchStalls(ctx)
 		defer end()
 		cfg.Stalls = stalls
+		if a.cfg.Role == radio.RoleClient {
+			load := host.Start()
+			defer load.Stop()
+			cfg.Host = load
+		}
 		if a.cfg.Device != "" {
-			iface, end := watchInterface(ctx, a.cfg.Device, net.ParseIP(a.cfg.RadioAddress), x.mtu(), r.log)
+			iface, end, err := netif.Start(ctx, x.radios, r.log)
+			if err != nil {
+				return err
+			}
 			defer end()
-			cfg.Interface = iface
+			x.iface, cfg.Interface = iface, iface
+			defer a.noteInterface(iface)()
+			defer x.timePackets(&cfg)()
 		}
 	}
+	x.reachPaths(&cfg)
 	logs, release := r.logFolder()
 	defer release()
 	cfg.LogFolder = logs
 	if device := a.cfg.Device; device != "" {
-		cfg.Sent = sentBytes(device, x.sheet, a.cfg.Role, a.cfg.Place)
+		cfg.Sent = x.counter(provenance.SentBytes)
+		if place := a.cfg.Place; place != journal.PlaceEmulated && place != journal.PlaceVirtual {
+			cfg.Received = x.counter(provenance.ReceivedBytes)
+		}
 	}
 	switch a.cfg.Role {
 	case radio.RoleClient:
@@ -96,16 +121,18 @@ func (x *execution) execute(ctx context.Context) error {
 	}
 }
 
-// sentBytes counts what a node's radios have sent, the second one's where it has one.
-func sentBytes(device string, s *runsheet.Sheet, role radio.Role, place string) func() (int64, error) {
-	second, _ := executor.SecondRadio(s, role, place)
-	return func() (int64, error) {
-		n, err := provenance.SentBytes(device)
-		if err != nil || second.Device == "" {
-			return n, err
+// counter counts bytes of the node's radios.
+func (x *execution) counter(of func(device string) (int64, error)) func() (int64, error) {
+	devices := x.devices()
+	return func() (sum int64, err error) {
+		for _, d := range devices {
+			n, err := of(d)
+			if err != nil {
+				return 0, err
+			}
+			sum += n
 		}
-		more, err := provenance.SentBytes(second.Device)
-		return n + more, err
+		return sum, nil
 	}
 }
 
@@ -151,6 +178,44 @@ func (x *execution) acquireSlot(ctx context.Context) (release func(), err error)
 	return func() {}, nil
 }
 
+// timePackets notes when packets of transfers leave the node, where some start here over
+// real radios, and when they arrive where it listens: emulated radios tell more themselves.
+// Without it a run goes on, and says so. The returned function ends it.
+func (x *execution) timePackets(cfg *executor.Config) (end func()) {
+	var closers []io.Closer
+	started := func(c io.Closer, err error) bool {
+		if err != nil {
+			x.run.log.Warn("drivers' times are not held against packets", "error", err)
+			return false
+		}
+		closers = append(closers, c)
+		return true
+	}
+	if !x.run.a.cfg.emulated() {
+		if x.starts() {
+			if sent, err := packettimes.StartSent(x.devices()...); started(sent, err) {
+				cfg.PacketsSent = sent
+			}
+		}
+		if cfg.Role == radio.RoleServer {
+			if arrived, err := packettimes.StartArrived(x.devices()...); started(arrived, err) {
+				cfg.PacketsArrived = arrived
+			}
+		}
+	}
+	return func() {
+		for _, c := range closers {
+			_ = c.Close() // nothing was written
+		}
+	}
+}
+
+// starts reports whether transfers start on this node.
+func (x *execution) starts() bool {
+	here := func(f runsheet.Flow) bool { return f.ClientAt() == x.run.a.cfg.Role }
+	return slices.ContainsFunc(x.sheet.Trials, func(t runsheet.Trial) bool { return slices.ContainsFunc(t.Flows, here) })
+}
+
 // inBand reports whether control traffic shares the radio with the trials.
 func (x *execution) inBand() bool {
 	return x.sheet.Control == runsheet.ControlInBand && x.run.a.session != nil
@@ -181,7 +246,7 @@ func (x *execution) lead(ctx context.Context, cfg executor.Config) error {
 			defer func() { _ = proof.Close() }() // nothing was written
 			cfg.Control = proof
 		}
-		leader := silence.NewLeader(a.session.Gate(), r.delivery, a.cfg.Window, cfg.Control)
+		leader := silence.NewLeader(a.session.Gate(), r.delivery, a.cfg.Window, x.sheet.WindowShare(), cfg.Control)
 		defer leader.End()
 		x.silence = leader
 	}
@@ -247,13 +312,15 @@ func (x *execution) serve(ctx context.Context, cfg executor.Config) error {
 	return executor.Serve(ctx, cfg)
 }
 
-// mtu is that of the radio's interface in a lab, in bytes; 0 on real radios, where
-// nobody states it.
-func (x *execution) mtu() int {
-	if place := x.run.a.cfg.Place; x.sheet.Network == nil || place != journal.PlaceEmulated && place != journal.PlaceVirtual {
-		return 0
+// noteInterface notes the watch of the run that is executed, until done.
+func (a *agent) noteInterface(w *netif.Watches) (done func()) {
+	set := func(w *netif.Watches) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.iface = w
 	}
-	return x.sheet.Network.MTUBytes
+	set(w)
+	return func() { set(nil) }
 }
 
 func (x *execution) attend(ctx context.Context, cfg executor.Config) error {
@@ -295,6 +362,9 @@ func (x *execution) Begun(ctx context.Context, recorded bool) error {
 		x.watchDisturbances(ctx)
 		x.countControl(ctx)
 		x.watcher.begin(ctx)
+		if x.iface != nil {
+			x.iface.Settled(ctx)
+		}
 		if x.begin != nil {
 			x.begin()
 		}
@@ -321,6 +391,11 @@ func (x *execution) Begun(ctx context.Context, recorded bool) error {
 		p.Drivers = append(p.Drivers, s.Driver)
 	}
 	p.Linktrial, p.Place = a.cfg.Version, a.cfg.Place
+	if a.cfg.inLab() {
+		if p.Lab, err = x.labProof(ctx); err != nil {
+			return err
+		}
+	}
 	if _, err := x.journal.Append(journal.TypeProvenance, p); err != nil {
 		return err
 	}
@@ -333,15 +408,15 @@ func (x *execution) watchDisturbances(ctx context.Context) {
 	if !disturbance.Wanted(x.sheet.Valid) {
 		return
 	}
-	var devices []string
-	if cfg.Device != "" {
-		devices = append(devices, cfg.Device)
-	}
-	if second, _ := executor.SecondRadio(x.sheet, cfg.Role, cfg.Place); second.Device != "" {
-		devices = append(devices, second.Device)
+	var measure func() (end func() journal.HostWatched)
+	if cfg.Role != radio.RoleClient && !cfg.emulated() && x.sheet.Valid.HostShare > 0 { // in a lab it is the leading node's machine
+		x.load = host.Start()
+		measure = func() (end func() journal.HostWatched) {
+			return x.load.BeginSpan(executor.TolerableLateness(x.sheet.Network))
+		}
 	}
 	x.watch = disturbance.Start(ctx, disturbance.Config{
-		Rules: x.sheet.Valid, Devices: devices, Leading: cfg.Role == radio.RoleClient, Virtual: !cfg.faultsPossible(), Logger: x.run.log, Clocks: cfg.Clock.Read,
+		Host: measure, Rules: x.sheet.Valid, Devices: x.devices(), Leading: cfg.Role == radio.RoleClient, Virtual: !cfg.faultsPossible(), Logger: x.run.log, Clocks: cfg.Clock.Read,
 		Record: func(w journal.Watched, durable bool) {
 			_, err := x.journal.Append(journal.TypeWatched, w)
 			if err == nil && durable {
@@ -359,6 +434,10 @@ func (x *execution) unwatch() {
 	if x.watch != nil {
 		x.watch.Stop()
 		x.watch = nil
+		if x.load != nil {
+			x.load.Stop()
+			x.load = nil
+		}
 	}
 }
 
@@ -384,6 +463,12 @@ func (x *execution) Boundary(ctx context.Context) {
 // Paused implements [executor.Observer].
 func (x *execution) Paused(ctx context.Context) (resumed func()) { return x.silence.Paused(ctx) }
 
+// Waiting implements [executor.Observer].
+func (x *execution) Waiting(fault string) {
+	x.silence.Waiting(fault)
+	x.run.a.noteWaiting(fault)
+}
+
 // Transfers implements [executor.Observer].
 func (x *execution) Transfers(n int) {
 	x.silence.Transfers(n)
@@ -393,6 +478,7 @@ func (x *execution) Transfers(n int) {
 // Closing implements [executor.Observer]. No trial will run any more: the control
 // link may be used again.
 func (x *execution) Closing(ctx context.Context) {
+	x.run.a.noteWaiting("")
 	x.unwatch()
 	x.uncount()
 	x.watcher.end(ctx)

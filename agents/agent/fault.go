@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -9,7 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"linktrial/agents/netif"
+	"linktrial/agents/preflight"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor"
 	"linktrial/internal/atomicfile"
 )
 
@@ -38,7 +42,7 @@ func (a *agent) addFaults(r *linktrialv1.PollRequest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := append(a.faults[:len(a.faults):len(a.faults)], a.refused...)
-	for _, text := range []string{radio, a.profileFault} {
+	for _, text := range []string{radio, a.profileFault, a.labFault, a.waiting} {
 		if text != "" {
 			all = append(all, fault{text: text})
 		}
@@ -48,9 +52,31 @@ func (a *agent) addFaults(r *linktrialv1.PollRequest) {
 	}
 }
 
-// checkRadio says why the radio cannot be used as it is now, and logs it once.
+// noteWaiting notes why the run that this node leads waits, empty where it does not, and
+// has the orchestrator told.
+func (a *agent) noteWaiting(why string) {
+	if why != "" {
+		why = "the run waits: " + why
+	}
+	a.mu.Lock()
+	changed := a.waiting != why
+	a.waiting = why
+	s := a.session
+	a.mu.Unlock()
+	if changed && s != nil {
+		s.PollNow()
+	}
+}
+
+// checkRadio says why the radios cannot be used as they are now, and logs it once.
 func (a *agent) checkRadio() string {
 	fault := radioFault(a.cfg.Device, a.cfg.RadioAddress)
+	for _, m := range a.cfg.More {
+		fault = cmp.Or(fault, radioFault(m.Device, m.Address))
+	}
+	if fault == "" && a.cfg.RadioControl == "" { // a lab looks after its radios itself
+		fault = a.interfaceFault()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if fault != a.radioFault && fault != "" {
@@ -58,6 +84,42 @@ func (a *agent) checkRadio() string {
 	}
 	a.radioFault = fault
 	return fault
+}
+
+// interfaceFault says what is not in order with the radios' interfaces, which are there:
+// as the run that is executed needs them, or else as they are by themselves.
+func (a *agent) interfaceFault() string {
+	a.mu.Lock()
+	watch := a.iface
+	a.mu.Unlock()
+	var faults []executor.InterfaceFault
+	if watch != nil {
+		faults, _ = watch.State()
+	} else {
+		faults = a.radioFaults()
+	}
+	var out []string
+	for _, f := range faults {
+		out = append(out, fmt.Sprintf("the radio's interface %s is not in order: %s", f.Device, f.Text))
+	}
+	return strings.Join(out, "; ")
+}
+
+// radioFaults are those of the interfaces of the agent's radios by themselves.
+func (a *agent) radioFaults() (out []executor.InterfaceFault) {
+	for _, x := range append([]preflight.Radio{{Device: a.cfg.Device, Address: a.cfg.RadioAddress}}, a.cfg.More...) {
+		address, err := netip.ParseAddr(x.Address)
+		if err != nil || x.Device == "" {
+			continue
+		}
+		r := netif.Radio{Device: x.Device, Address: address}
+		if s, err := netif.Read(&r); err == nil {
+			if fault := s.Faults(&r); fault != "" {
+				out = append(out, executor.InterfaceFault{Device: x.Device, Text: fault})
+			}
+		}
+	}
+	return out
 }
 
 // radioFault says why the radio cannot be used as it is now; empty: it can. The radio
@@ -73,7 +135,7 @@ func radioFault(device, address string) string {
 		for _, i := range all {
 			names = append(names, i.Name)
 		}
-		return fmt.Sprintf("there is no network interface %s, which --device names; there are %s: connect the radio, or start the agent with another --device", device, strings.Join(names, ", "))
+		return fmt.Sprintf("there is no network interface %s, which --device or --more-radio names; there are %s: connect the radio, or start the agent with another one", device, strings.Join(names, ", "))
 	}
 	want, err := netip.ParseAddr(address)
 	if err != nil {
@@ -86,7 +148,7 @@ func radioFault(device, address string) string {
 		if err != nil {
 			continue
 		}
-		if p.Addr().Unmap() == want.Unmap() {
+		if p.Addr().Unmap() == want.Unmap().WithZone("") {
 			return ""
 		}
 		found = append(found, p.Addr().String())
@@ -95,7 +157,7 @@ func radioFault(device, address string) string {
 	if len(found) > 0 {
 		have = "it has " + strings.Join(found, ", ")
 	}
-	return fmt.Sprintf("interface %s does not have the address %s, which --radio-address names; %s: add it with 'ip address add %s/24 dev %s', or start the agent with another --radio-address", device, address, have, address, device)
+	return fmt.Sprintf("interface %s does not have the address %s, which --radio-address or --more-radio names; %s: add it with %s, or start the agent with another one", device, address, have, netif.HowToAdd(want, device))
 }
 
 // noteProfile notes whether the orchestrator knows the radio's profile; refused is why

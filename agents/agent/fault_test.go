@@ -40,6 +40,7 @@ func TestBadFlags(t *testing.T) {
 func TestRadioFault(t *testing.T) {
 	require.Empty(t, radioFault("lo", "127.0.0.1"))
 	require.Empty(t, radioFault("lo", ""))
+	require.Empty(t, radioFault("lo", "::1%lo"))
 	require.Empty(t, radioFault("", "10.0.0.1"))
 	missing := radioFault("nope0", "10.0.0.1")
 	require.Contains(t, missing, "no network interface nope0")

@@ -22,7 +22,13 @@ func (a *agent) preflight(ctx context.Context, as *linktrialv1.Assignment) {
 	if known {
 		return
 	}
-	a.running.Go(func() { a.runPreflight(ctx, w, as.TelemetryAddresses) })
+	a.running.Go(func() {
+		if w.Transfers != nil {
+			a.runTransfers(ctx, w)
+			return
+		}
+		a.runPreflight(ctx, w, as.TelemetryAddresses)
+	})
 }
 
 // runPreflight carries a preflight out and reports it. It holds the slot of runs:
@@ -31,21 +37,29 @@ func (a *agent) preflight(ctx context.Context, as *linktrialv1.Assignment) {
 func (a *agent) runPreflight(ctx context.Context, w *linktrialv1.PreflightRequest, named []string) {
 	var r preflight.Report
 	profile := a.readProfile(w.RadioProfile, "a preflight")
+	if a.cfg.Place == journal.PlaceUnnamed {
+		profile = nil // it may be another radio's
+	}
 	select {
 	case a.slot <- struct{}{}:
 		r = preflight.Run(ctx, preflight.Config{
-			Node: a.cfg.Name, Device: a.cfg.Device, Address: a.cfg.RadioAddress, StateDir: a.cfg.StateDir, FloorBytes: a.cfg.FloorBytes,
+			Node: a.cfg.Name, Device: a.cfg.Device, Address: a.cfg.RadioAddress, More: a.cfg.More, StateDir: a.cfg.StateDir, FloorBytes: a.cfg.FloorBytes,
 			Drivers: a.runner, Clock: a.offset,
-			Role: a.cfg.Role, Emulated: a.cfg.Radio == "", Profile: profile, Telemetry: a.poller(profile, nil, named).Check,
+			Role: a.cfg.Role, Emulated: a.cfg.emulated(), Profile: profile, Telemetry: a.poller(profile, nil, named).Check,
 		}, w)
 		<-a.slot
 	default:
 		r = preflight.Busy(a.cfg.Name, w)
 	}
+	a.reportPreflight(ctx, w, &r)
+}
+
+func (a *agent) reportPreflight(ctx context.Context, w *linktrialv1.PreflightRequest, r *preflight.Report) {
 	if ctx.Err() != nil {
 		return
 	}
-	if err := a.session.ReportPreflight(ctx, w.Id, r.Checks, r.Links); err != nil && ctx.Err() == nil {
+	report := &linktrialv1.ReportPreflightRequest{Id: w.Id, Checks: r.Checks, Links: r.Links, Transfers: r.Transfers, TransferError: r.TransferError}
+	if err := a.session.ReportPreflight(ctx, report); err != nil && ctx.Err() == nil {
 		a.cfg.Logger.Error("preflight could not be reported", "preflight", w.Id, "error", err)
 	}
 }

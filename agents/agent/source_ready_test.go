@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"slices"
 	"sync"
@@ -37,14 +38,14 @@ func (r *slowRunner) Prepare(_ context.Context, _, transfer string) (release fun
 	}
 }
 
-func (r *slowRunner) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
+func (r *slowRunner) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (executor.Process, error) {
 	r.mu.Lock()
 	if p.Role == contract.RoleClient && !r.ready[p.Transfer.ID] {
 		r.late++
 	}
 	delete(r.ready, p.Transfer.ID)
 	r.mu.Unlock()
-	return r.Runner.Start(ctx, protocol, p)
+	return r.Runner.Start(ctx, protocol, p, payload)
 }
 
 // The runner is the emulated radio, too.

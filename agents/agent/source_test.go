@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -236,8 +237,8 @@ type keptRunner struct {
 	listeners []executor.Process
 }
 
-func (r *keptRunner) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
-	process, err := r.Runner.Start(ctx, protocol, p)
+func (r *keptRunner) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (executor.Process, error) {
+	process, err := r.Runner.Start(ctx, protocol, p, payload)
 	if p.Role == contract.RoleServer && err == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -57,9 +57,10 @@ func (p *radioPoller) current() *telemetry.Poller {
 // profile's addresses it asks those that named, from the signed assignment, has.
 func (a *agent) poller(p *radio.Profile, v *runsheet.Valid, named []string) *telemetry.Poller {
 	c := telemetry.Config{Named: named, Radio: a.cfg.RadioHost, Role: a.cfg.Role, PowerSupplies: a.cfg.PowerSupplies, Logger: a.cfg.Logger}
-	emulated := a.cfg.Radio == ""
+	emulated := a.cfg.emulated()
 	switch {
 	case a.cfg.Place == journal.PlaceVirtual:
+	case a.cfg.Place == journal.PlaceUnnamed: // the sheet's profile may be another radio's
 	case p != nil:
 		c.Sources = p.Sources(emulated)
 		if address := p.Attach.For(a.cfg.Role).Radio; c.Radio == "" && !emulated && address != "" {
@@ -120,7 +121,7 @@ func (a *agent) learnRadio(signed *linktrialv1.SignedAssignment, challenge []byt
 		a.noteProfile(false, nil)
 		return
 	}
-	as, err := a.openAssignment(signed, challenge)
+	as, err := a.openAssignment(signed, challenge, false)
 	a.noteProfile(err == nil && len(as.RadioProfile) > 0, err)
 	if err != nil || a.cfg.Radio == "" {
 		return
@@ -210,7 +211,7 @@ type watcher struct {
 }
 
 func (r *run) newWatcher(p *radio.Profile, v *runsheet.Valid, j *journal.File) *watcher {
-	named := p.TelemetryAddresses(r.a.cfg.Radio == "", r.a.cfg.Role) // of the signed sheet, where there is no assignment
+	named := p.TelemetryAddresses(r.a.cfg.emulated(), r.a.cfg.Role) // of the signed sheet, where there is no assignment
 	if r.assignment != nil {
 		named = r.assignment.TelemetryAddresses
 	}

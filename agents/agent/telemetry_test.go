@@ -141,11 +141,12 @@ func TestSourcesOfANode(t *testing.T) {
 	}{
 		"real":                        {Config{Radio: "r"}, p, "mib gps"},
 		"real, profile not known":     {Config{Radio: "r"}, nil, ""},
-		"emulated":                    {Config{RadioHost: "10.77.0.1"}, p, "gps radio-snmp radio-http"},
-		"emulated, no profile":        {Config{RadioHost: "10.77.0.1"}, nil, "radio-snmp radio-http"},
-		"emulated, nobody answers":    {Config{}, p, "gps"},
+		"emulated":                    {Config{RadioHost: "10.77.0.1", Place: journal.PlaceEmulated}, p, "gps radio-snmp radio-http"},
+		"emulated, no profile":        {Config{RadioHost: "10.77.0.1", Place: journal.PlaceEmulated}, nil, "radio-snmp radio-http"},
+		"emulated, nobody answers":    {Config{Place: journal.PlaceEmulated}, p, "gps"},
 		"emulated in virtual time":    {Config{RadioHost: "10.77.0.1", Place: journal.PlaceVirtual}, p, ""},
-		"nothing known, nobody there": {Config{}, nil, ""},
+		"nothing known, nobody there": {Config{Place: journal.PlaceEmulated}, nil, ""},
+		"no name":                     {Config{RadioHost: "10.77.0.1", Place: journal.PlaceUnnamed}, p, ""},
 	} {
 		a := &agent{cfg: c.cfg}
 		var got []string

@@ -249,7 +249,7 @@ func TestSheetCannotNameAProgram(t *testing.T) {
 	r := runner.New(runner.Config{Dir: drivers})
 	above := filepath.Base(drivers)
 	for _, name := range []string{"", ".", "..", "/bin/sh", "sh", "true", "../" + above + "/plain", "plain/", "./plain", "plain/../plain", "plain/plain", "plain\x00", "Plain", "plain; sh", "$(sh)", "-c"} {
-		if _, err := r.Start(t.Context(), name, &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe}); !errors.Is(err, executor.ErrNoDriver) {
+		if _, err := r.Start(t.Context(), name, &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe}, nil); !errors.Is(err, executor.ErrNoDriver) {
 			t.Errorf("start of %q: %v", name, err)
 		}
 		if s := r.Probe(t.Context(), name); s.Runs() {
@@ -267,7 +267,7 @@ func TestSheetCannotNameAProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := runner.New(runner.Config{Dir: dir}).Start(t.Context(), "plain", &contract.Parameters{Contract: contract.Version, Role: contract.RoleClient,
-		Options: map[string]any{"command": "smuggled", "PATH": "smuggled", "LD_PRELOAD": "smuggled"}, Remote: contract.Endpoint{Address: "smuggled"}})
+		Options: map[string]any{"command": "smuggled", "PATH": "smuggled", "LD_PRELOAD": "smuggled"}, Remote: contract.Endpoint{Address: "smuggled"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

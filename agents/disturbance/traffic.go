@@ -10,14 +10,15 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"linktrial/agents/netif"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
-	"linktrial/internal/backoff"
 	"linktrial/internal/packetsocket"
 )
 
@@ -87,12 +88,14 @@ func (t *tally) take(from, length time.Duration) (out *journal.OtherTraffic, unw
 func (w *Watch) watchDevices(ctx context.Context) {
 	if len(w.cfg.Devices) == 0 {
 		w.traffic.unwatched[""] = "the agent does not know the radio's interface: give it with --device"
+		return
 	}
 	for _, d := range w.cfg.Devices {
 		conn, err := listen(d) // before the first trial
 		w.noteDevice(d, err)
 		w.running.Go(func() { w.watchDevice(ctx, d, conn) })
 	}
+	w.running.Go(func() { netif.Follow(ctx, w.cfg.Logger, w.network.Notify) })
 }
 
 // noteDevice keeps why an interface cannot be watched; nil: it is.
@@ -110,24 +113,58 @@ func (w *Watch) noteDevice(device string, err error) {
 	w.traffic.missed = err.Error()
 }
 
-// watchDevice counts until ctx ends. An interface that is gone, as that of an
-// emulated radio which is started again, is looked for.
-func (w *Watch) watchDevice(ctx context.Context, device string, conn *os.File) {
+// watchDevice counts until ctx ends. An interface that is gone, as that of an emulated
+// radio which is started again, is looked for, and so is one with the same name that has
+// taken its place.
+func (w *Watch) watchDevice(ctx context.Context, device string, conn *packets) {
 	for {
 		if conn != nil {
-			err := w.count(ctx, conn)
+			turn, end := context.WithCancel(ctx)
+			var looking sync.WaitGroup
+			looking.Go(func() {
+				defer end()
+				w.awaitAnother(turn, device, conn.index)
+			})
+			err := w.count(turn, conn.File)
+			end()
+			looking.Wait()
 			_ = conn.Close() // nothing was sent
 			if ctx.Err() != nil {
 				return
 			}
+			if turn.Err() != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+				err = errors.New("another one has its name")
+			}
 			w.noteDevice(device, fmt.Errorf("interface %s: %w", device, err))
 		}
-		if !backoff.Sleep(ctx, againAfter) {
-			return
-		}
+		network := w.network.Changed()
 		var err error
 		conn, err = listen(device)
 		w.noteDevice(device, err)
+		if err == nil {
+			continue
+		}
+		select {
+		case <-network:
+		case <-time.After(againAfter):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// awaitAnother returns when the interface of a name has another index, or when ctx ends.
+func (w *Watch) awaitAnother(ctx context.Context, device string, index int) {
+	for {
+		network := w.network.Changed()
+		if i, err := net.InterfaceByName(device); err == nil && i.Index != index {
+			return
+		}
+		select {
+		case <-network:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -160,10 +197,16 @@ func (w *Watch) count(ctx context.Context, conn *os.File) error {
 	}
 }
 
+// packets is a socket with the packets of the interface with an index.
+type packets struct {
+	*os.File
+	index int
+}
+
 // listen opens a packet socket that hands over what leaves and enters an interface
 // and is not of a listener's port. What is of one never leaves the kernel's path, so
 // the measured transfers are not slowed down.
-func listen(device string) (*os.File, error) {
+func listen(device string) (*packets, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("packets of interface %s cannot be watched: %w", device, err)
 	}
@@ -175,7 +218,7 @@ func listen(device string) (*os.File, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	return os.NewFile(uintptr(fd), "packets of "+device), nil
+	return &packets{os.NewFile(uintptr(fd), "packets of "+device), i.Index}, nil
 }
 
 // withPorts are the protocols whose header begins with both ports.
@@ -257,7 +300,7 @@ func (p *packet) own() bool {
 	if p.inner != nil {
 		return p.inner.own()
 	}
-	return slices.ContainsFunc(p.ports[:], func(port uint16) bool { return port >= runsheet.FirstPort && port <= runsheet.LastPort })
+	return slices.ContainsFunc(p.ports[:], func(port uint16) bool { return runsheet.ListenerPort(int(port)) })
 }
 
 var protocolNames = map[uint8]string{unix.IPPROTO_TCP: "TCP", unix.IPPROTO_UDP: "UDP", unix.IPPROTO_SCTP: "SCTP", unix.IPPROTO_DCCP: "DCCP",

@@ -8,6 +8,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/notify"
 	"linktrial/internal/wallclock"
 )
 
@@ -30,6 +31,9 @@ type Config struct {
 	// Record writes into the journal; durable: and syncs it.
 	Record func(r journal.Watched, durable bool)
 	Logger *slog.Logger // nil: none
+	// Host measures what the node's processors keep from programs, until end is called;
+	// nil: nobody does.
+	Host func() (end func() journal.HostWatched)
 
 	// Clocks reads the node's clock and one that never steps; nil: the kernel's.
 	Clocks func() (wall time.Time, steady time.Duration)
@@ -46,12 +50,14 @@ type Watch struct {
 	cfg     Config
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	network notify.Notifier // of the kernel's notices of its changes
 
 	mu      sync.Mutex
 	since   time.Time     // of the present record, by the clock as it was then
 	from    time.Duration // the same by the steady clock
 	looked  time.Duration // at the clock, by the steady clock
 	traffic *tally
+	host    func() journal.HostWatched // ends the present record's measurement; nil: none
 }
 
 // Start begins to watch.
@@ -67,6 +73,9 @@ func Start(ctx context.Context, cfg Config) *Watch {
 	w.since, w.from = cfg.Clocks()
 	w.looked = w.from
 	w.traffic = newTally()
+	if cfg.Host != nil {
+		w.host = cfg.Host()
+	}
 	if cfg.Rules.Interfering != nil {
 		w.watchDevices(ctx)
 	}
@@ -128,6 +137,10 @@ func (w *Watch) look(flush, durable bool) {
 			r.ClockLook = steady - w.looked
 		}
 		r.Other, r.Unwatched = w.traffic.take(w.from, r.Until.Sub(r.Since))
+		if w.host != nil {
+			load := w.host()
+			r.Host, w.host = &load, w.cfg.Host()
+		}
 		w.cfg.Record(r, due)
 		w.since, w.from = w.since.Add(elapsed+step), steady
 	}

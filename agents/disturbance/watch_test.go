@@ -19,6 +19,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/namespace"
+	"linktrial/internal/namespace/namespacetest"
 )
 
 // recorded is what a watch writes.
@@ -194,6 +195,55 @@ func TestOtherTraffic(t *testing.T) {
 }
 
 // An ICMP error belongs to what it is about.
+// An interface that another one has replaced is watched on, also where the old one is still
+// there under another name.
+func TestReplacedInterface(t *testing.T) {
+	if !namespacetest.Alone(t) {
+		return
+	}
+	n := 0
+	comes := func() {
+		n++
+		namespacetest.IP(t, "link add radio0 type veth peer name far%d", n)
+		namespacetest.IP(t, "link set far%d up", n)
+		namespacetest.IP(t, "addr add 10.77.0.1/24 dev radio0")
+		namespacetest.IP(t, "link set radio0 up")
+		namespacetest.IP(t, "neigh add 10.77.0.2 lladdr 02:00:00:00:00:02 dev radio0")
+	}
+	comes()
+	r := &recorded{}
+	w := Start(t.Context(), Config{Rules: &runsheet.Valid{Interfering: &runsheet.Interfering{}}, Devices: []string{"radio0"}, Leading: true, Record: r.add})
+	defer w.Stop()
+	// seen reports whether a datagram to a port of its own is recorded.
+	seen := func(port int) bool {
+		c, err := net.Dial("udp", fmt.Sprintf("10.77.0.2:%d", port))
+		if err != nil {
+			return false
+		}
+		_, _ = c.Write([]byte("other traffic")) // it is asked again
+		_ = c.Close()
+		time.Sleep(time.Millisecond)
+		w.Flush()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.ContainsFunc(r.all, func(x journal.Watched) bool {
+			return x.Other != nil && slices.ContainsFunc(x.Other.Most, func(c journal.Conversation) bool { return strings.Contains(c.What, fmt.Sprint(":", port)) })
+		})
+	}
+	is := func(port int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return seen(port) }, 20*time.Second, 10*time.Millisecond)
+	}
+	is(700)
+	namespacetest.IP(t, "link del radio0")
+	comes()
+	is(701)
+	namespacetest.IP(t, "link set radio0 down")
+	namespacetest.IP(t, "link set radio0 name old0")
+	comes()
+	is(702)
+}
+
 func TestICMPErrors(t *testing.T) {
 	header := func(protocol byte) []byte {
 		return []byte{0x45, 0, 0, 60, 0, 7, 0, 0, 64, protocol, 0, 0, 10, 77, 0, 1, 10, 77, 0, 2}
@@ -224,4 +274,31 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q", s)
 		}
 	})
+}
+
+// Each record has what the processors kept from programs in its time, and the next
+// measurement begins at once.
+func TestHost(t *testing.T) {
+	n := &node{wall: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), steady: time.Hour}
+	r, begun, open := &recorded{}, 0, 0
+	w := Start(t.Context(), Config{Rules: &runsheet.Valid{HostShare: 0.05}, Leading: true, Virtual: true, Record: r.add,
+		Clocks: func() (time.Time, time.Duration) { return n.wall, n.steady },
+		Host: func() (end func() journal.HostWatched) {
+			begun++
+			open++
+			missed := time.Duration(begun)
+			return func() journal.HostWatched {
+				open--
+				return journal.HostWatched{HostLoad: journal.HostLoad{Missed: missed}}
+			}
+		}})
+	n.pass(time.Second)
+	w.Flush()
+	n.pass(time.Second)
+	w.Stop()
+	require.Len(t, r.all, 2)
+	for i, x := range r.all {
+		require.Equal(t, time.Duration(i+1), x.Host.Missed)
+	}
+	require.Equal(t, 1, open)
 }

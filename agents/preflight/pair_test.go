@@ -122,7 +122,8 @@ func TestPairs(t *testing.T) {
 	expect(t, of(t, r, KindReach), ok, "10 of 10")
 	expect(t, of(t, r, KindMTU), ok, "1500 bytes pass")
 	expect(t, of(t, r, KindRate), ok, "32 packets of 1500 bytes each way")
-	if len(r.Checks) != 3 || len(r.Links) != 1 {
+	expect(t, of(t, r, KindAddress), ok, "no other machine")
+	if len(r.Checks) != 4 || len(r.Links) != 1 {
 		t.Fatalf("%v", r)
 	}
 	if l := r.Links[0]; !l.Reachable || l.RttSeconds <= 0 || l.Loss != 0 || l.Probes != 10 || l.From != "client" || l.To != "server" {
@@ -147,6 +148,22 @@ func TestPairs(t *testing.T) {
 	expect(t, of(t, r, KindRate), notChecked, "not reached")
 	if l := r.Links[0]; l.Reachable || l.Loss != 1 || l.RttSeconds != 0 {
 		t.Errorf("link %v", l)
+	}
+}
+
+// A node that answers no ICMP is reached all the same, and no loss of its link is claimed.
+func TestNoICMP(t *testing.T) {
+	inside, _ := wire(t)
+	quiet := func() error { return os.WriteFile("/proc/sys/net/ipv4/icmp_echo_ignore_all", []byte("1"), 0) }
+	if err := process.InNamespace(namespace.Path(fmt.Sprintf("ltpf-%d-1", os.Getpid())), quiet); err != nil {
+		t.Fatal(err)
+	}
+	r := look(t, inside, &linktrialv1.PreflightRequest{Peers: peer, PairsOnly: true, MtuBytes: 1500})
+	expect(t, of(t, r, KindReach), warning, "while TCP is answered", "nft list ruleset")
+	expect(t, of(t, r, KindMTU), notChecked, "no ICMP")
+	expect(t, of(t, r, KindRate), notChecked, "no ICMP")
+	if len(r.Links) != 0 {
+		t.Errorf("links %v", r.Links)
 	}
 }
 
@@ -251,4 +268,39 @@ func TestSelf(t *testing.T) {
 	if !strings.Contains(of(t, r, KindRadio).Remedy, "--device") {
 		t.Error("no remedy")
 	}
+}
+
+// An answer that came by its deadline counts, also where this process was awake only later;
+// without one the time is up at once.
+func TestAnswerByItsDeadline(t *testing.T) {
+	inside, _ := wire(t)
+	inside(func() {
+		ping, err := newPinger("radio0", "10.99.0.1", "10.99.0.2")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer ping.close()
+		if got, err := ping.receive(t.Context(), time.Now().Add(-time.Second)); got >= 0 || err != nil {
+			t.Errorf("before a question: answer %d, %v", got, err)
+		}
+		// Two: of an earlier one the answer is passed over by who asks, not here.
+		for range 2 {
+			seq, err := ping.send(probeBytes)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got := -1
+			for end := time.Now().Add(20 * time.Second); got < 0 && time.Now().Before(end); {
+				if got, err = ping.receive(t.Context(), time.Now().Add(-time.Second)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			if got != seq {
+				t.Errorf("answer %d, expected %d", got, seq)
+			}
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/icmp"
@@ -19,6 +20,9 @@ import (
 
 	"linktrial/internal/backoff"
 )
+
+// takeLimit bounds the time for a packet that is there.
+const takeLimit = time.Second
 
 // minMTU is the least MTU that IPv4 allows (RFC 791).
 const minMTU = 68
@@ -35,6 +39,7 @@ type pinger struct {
 	seq    int
 	header int // of IP and ICMP, in bytes
 
+	count        int           // of probes
 	spread, last time.Duration // until the next probe at most, and after the last
 }
 
@@ -96,19 +101,28 @@ func (p *pinger) prepare(fd int, device string, src netip.Addr) error {
 	if err := unix.SetsockoptInt(fd, level, option, probe); err != nil {
 		return fmt.Errorf("probe socket: forbid fragments: %w", err)
 	}
-	if device != "" {
-		err := unix.BindToDevice(fd, device)
-		if errors.Is(err, unix.ENODEV) {
-			return fmt.Errorf("there is no interface %s", device)
-		}
-		if err != nil && !errors.Is(err, unix.EPERM) {
-			return fmt.Errorf("probe socket: interface %s: %w", device, err)
-		}
+	if err := bindTo(fd, device); errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("there is no interface %s", device)
+	} else if err != nil {
+		return fmt.Errorf("probe socket: interface %s: %w", device, err)
 	}
 	if err := unix.Bind(fd, addr); err != nil {
 		return fmt.Errorf("no interface of this node has the radio address %s: %w", src, err)
 	}
 	return nil
+}
+
+// bindTo makes a socket send through an interface, where one is given. Without the right to
+// do so, the routes decide.
+func bindTo(fd int, device string) error {
+	if device == "" {
+		return nil
+	}
+	err := unix.BindToDevice(fd, device)
+	if errors.Is(err, unix.EPERM) {
+		return nil
+	}
+	return err
 }
 
 func (p *pinger) close() { _ = p.conn.Close() }
@@ -142,6 +156,9 @@ func (p *pinger) receive(ctx context.Context, deadline time.Time) (int, error) {
 	buf := make([]byte, 1<<16)
 	for {
 		n, from, err := p.conn.ReadFrom(buf)
+		if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
+			n, from, err = p.take(buf)
+		}
 		switch {
 		case ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded):
 			return -1, ctx.Err()
@@ -153,6 +170,33 @@ func (p *pinger) receive(ctx context.Context, deadline time.Time) (int, error) {
 			return seq, nil
 		}
 	}
+}
+
+// take takes what has come by the deadline, which has passed: on a busy machine this
+// process may be awake only after it. Without anything the deadline was exceeded.
+func (p *pinger) take(buf []byte) (n int, from net.Addr, err error) {
+	raw, err := p.conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return 0, nil, err
+	}
+	var waiting error
+	err = raw.Control(func(fd uintptr) {
+		_, _, waiting = unix.Recvfrom(int(fd), nil, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	})
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case errors.Is(waiting, unix.EAGAIN):
+		return 0, nil, os.ErrDeadlineExceeded
+	case waiting != nil: // an error of the socket, which was taken with it
+		return 0, nil, waiting
+	}
+	// It is there, unless the kernel finds it damaged as it is read.
+	if err := p.conn.SetReadDeadline(time.Now().Add(takeLimit)); err != nil {
+		return 0, nil, err
+	}
+	n, from, err = p.conn.ReadFrom(buf)
+	return n, from, errors.Join(err, p.conn.SetReadDeadline(time.Unix(1, 0)))
 }
 
 func addrOf(a net.Addr) netip.Addr {
@@ -205,7 +249,7 @@ func (p *pinger) probe(ctx context.Context) (rtts []time.Duration, sent int, err
 		}
 		return nil
 	}
-	for range probes {
+	for range p.count {
 		began := time.Now()
 		seq, serr := p.send(probeBytes)
 		if serr != nil {

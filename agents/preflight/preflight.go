@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -24,11 +25,12 @@ import (
 
 // Config is what a node checks.
 type Config struct {
-	Node       string // its name
-	Device     string // the radio's interface
-	Address    string // the node's IP address on the radio network
-	StateDir   string // where journals are written
-	FloorBytes int64  // free disk space below which no trial starts
+	Node       string  // its name
+	Device     string  // the radio's interface
+	Address    string  // the node's IP address on the radio network
+	More       []Radio // further radios, as a relay between two has
+	StateDir   string  // where journals are written
+	FloorBytes int64   // free disk space below which no trial starts
 
 	// Drivers lists what can run here; Clock measures the orchestrator's clock.
 	Drivers interface {
@@ -45,10 +47,30 @@ type Config struct {
 	spread, last time.Duration // of the probes, for tests; zero: probeSpread, probeLast
 }
 
+// Radio is a network interface that leads to a radio, with the node's IP address there.
+type Radio struct{ Device, Address string }
+
+// each is a configuration for each of the node's radios, in which it is the only one.
+func (c Config) each() []Config {
+	first := c
+	first.More = nil
+	out := []Config{first}
+	for _, m := range c.More {
+		one := first
+		one.Device, one.Address = m.Device, m.Address
+		out = append(out, one)
+	}
+	return out
+}
+
 // Report is what was found.
 type Report struct {
 	Checks []*linktrialv1.Check
 	Links  []*linktrialv1.Link
+	// Of the transfers of a plan's treatments (agents/preflight/transfer), which the
+	// orchestrator judges: it knows both ends.
+	Transfers     []*linktrialv1.TransferSeen
+	TransferError string // why the node could not do its part, or all of it; empty: it could
 }
 
 // Kinds of checks, as [linktrialv1.Check] names them.
@@ -79,7 +101,9 @@ func Run(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) Report 
 	var r Report
 	if !w.PairsOnly {
 		// Traffic first: the other nodes do not probe yet either.
-		r.add(c.checkTraffic(ctx), c.checkRadio(int(w.MtuBytes)), c.checkClock(ctx), c.checkTimeService(ctx), c.checkDisk(), checkBattery())
+		r.add(c.checkTraffic(ctx)...)
+		r.add(c.checkRadios(int(w.MtuBytes))...)
+		r.add(c.checkClock(ctx), c.checkTimeService(ctx), c.checkDisk(), checkBattery())
 		r.add(c.checkDrivers(ctx, w.Treatments)...)
 		if !c.Emulated { // the emulator attaches its own
 			r.add(c.checkAttach())
@@ -89,6 +113,14 @@ func Run(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) Report 
 			states = c.Telemetry(ctx)
 		}
 		r.add(judgeTelemetry(states)...)
+	}
+	if slices.ContainsFunc(w.Peers, func(p *linktrialv1.PreflightPeer) bool { return !p.Away }) {
+		// The questions are traffic: not while nodes count that.
+		for _, one := range c.each() {
+			if check := one.checkDuplicate(ctx); check != nil {
+				r.add(check)
+			}
+		}
 	}
 	for _, p := range w.Peers {
 		if ctx.Err() != nil {
@@ -127,6 +159,9 @@ const (
 	probePause    = 50 * time.Millisecond // at least, between two
 	probeInterval = time.Second           // at most, where no answer comes
 	lastProbeWait = 5 * time.Second       // for answers after the last one
+	// Of a peer without contact to the orchestrator, which may be off.
+	awayProbes    = 3
+	awayProbeWait = 2 * time.Second
 )
 
 // checkPeer checks one peer: reachability, round trip, packet size and rate.
@@ -144,15 +179,32 @@ func (c Config) checkPeer(ctx context.Context, r *Report, p *linktrialv1.Preflig
 		size.State, size.Found = notChecked, "not looked at, because "+p.Name+" was not reached"
 		speed.State, speed.Found = notChecked, size.Found
 	}
-	ping, err := newPinger(c.Device, c.Address, p.RadioAddress)
+	by := c.wayTo(p.RadioAddress)
+	if by.detour != "" {
+		reach.Expected, reach.Remedy = "packets leave through "+c.Device, "change the routes of this node so that 'ip route get "+p.RadioAddress+"' says dev "+c.Device
+		skip(failed, by.detour)
+		return
+	}
+	ping, err := newPinger(by.device, by.from, p.RadioAddress)
 	if err != nil {
 		reach.Remedy = "give the agent the right to send ICMP (root, CAP_NET_RAW, or its group in net.ipv4.ping_group_range), and see the check of the radio's interface"
 		skip(unknown, err.Error())
 		return
 	}
 	defer ping.close()
-	ping.spread, ping.last = cmp.Or(c.spread, probeInterval), cmp.Or(c.last, lastProbeWait)
+	ping.count, ping.spread, ping.last = probes, cmp.Or(c.spread, probeInterval), cmp.Or(c.last, lastProbeWait)
+	if p.Away {
+		ping.count, ping.last = awayProbes, cmp.Or(c.last, awayProbeWait)
+	}
 	rtts, sent, err := ping.probe(ctx)
+	if len(rtts) == 0 && err == nil && !p.Away && by.answersTCP(ctx, p.RadioAddress) {
+		reach.Meaning = "a packet filter at one of the nodes, or between them, drops ICMP: what is measured with it is not known before a run. Transfers need none"
+		reach.Remedy = "let ICMP echo pass on the radios' interfaces ('nft list ruleset' on the nodes shows what drops it), or go on with a preflight of the plan, which carries a transfer of each treatment"
+		skip(warning, fmt.Sprintf("no answer to %d probes (ICMP echo), while TCP is answered", sent))
+		size.Found = "not looked at, because " + p.Name + " answers no ICMP echo"
+		speed.Found = size.Found
+		return
+	}
 	link := &linktrialv1.Link{From: c.Node, To: p.Name, Probes: int32(sent), At: timestamppb.Now(), Network: "radio"}
 	if sent > 0 {
 		link.Loss = 1 - float64(len(rtts))/float64(sent)
@@ -174,6 +226,11 @@ func (c Config) checkPeer(ctx context.Context, r *Report, p *linktrialv1.Preflig
 		reach.Meaning = "most packets are lost: trials will be slow, and many will fail"
 		reach.Remedy = "see antennas, power and distance, and whether somebody else transmits; where the link is meant to be that bad, start the run anyway"
 	}
+	if p.Away { // what else passes it says itself, when it has contact again
+		size.State, size.Found = notChecked, "not looked at, because "+p.Name+" has no contact to the orchestrator"
+		speed.State, speed.Found = notChecked, size.Found
+		return
+	}
 	passes := c.checkSize(ctx, ping, size, mtu, median(rtts))
 	if passes == 0 {
 		speed.State, speed.Found = notChecked, "not looked at, because no large packet passed"
@@ -181,21 +238,9 @@ func (c Config) checkPeer(ctx context.Context, r *Report, p *linktrialv1.Preflig
 	}
 	var nominal float64
 	if c.Profile != nil {
-		nominal = nominalRate(c.Profile, c.Emulated)
+		nominal = c.Profile.NominalRate(c.Emulated)
 	}
 	c.checkRate(ctx, ping, speed, passes, median(rtts), nominal)
-}
-
-// nominalRate is a radio's rate in bit/s; 0 where it is not known.
-func nominalRate(p *radio.Profile, emulated bool) float64 {
-	if emulated && p.Emulation != nil {
-		return p.Emulation.RateBitsPerSecond
-	}
-	f, known := p.FigureOf("rate")
-	if !known {
-		return 0
-	}
-	return f.Value * map[string]float64{"bit/s": 1, "kbit/s": 1e3, "Mbit/s": 1e6}[f.Unit]
 }
 
 // plateaus are the packet sizes that are tried where the wanted one does not

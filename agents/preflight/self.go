@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
 
+	"linktrial/agents/netif"
 	"linktrial/agents/provenance"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
@@ -177,6 +179,16 @@ func (c Config) checkDrivers(ctx context.Context, wanted []string) []*linktrialv
 	return out
 }
 
+// checkRadios checks the interface of each radio. want is the MTU of the first one in
+// bytes, 0 where it is not known.
+func (c Config) checkRadios(want int) (out []*linktrialv1.Check) {
+	for _, one := range c.each() {
+		out = append(out, one.checkRadio(want))
+		want = 0
+	}
+	return out
+}
+
 // checkRadio checks the radio's interface. want is the MTU of the radio in
 // bytes, 0 where it is not known.
 func (c Config) checkRadio(want int) *linktrialv1.Check {
@@ -189,7 +201,7 @@ func (c Config) checkRadio(want int) *linktrialv1.Check {
 	var none netlink.LinkNotFoundError
 	if errors.As(err, &none) {
 		check.State, check.Found = failed, fmt.Sprintf("there is no interface %s; there are %s", c.Device, strings.Join(interfaceNames(), ", "))
-		check.Remedy = "connect the radio and switch it on, or name its interface to the agent (--device)"
+		check.Remedy = "connect the radio and switch it on, or name its interface to the agent (--device, --more-radio)"
 		return check
 	}
 	if err != nil {
@@ -207,6 +219,7 @@ func (c Config) checkRadio(want int) *linktrialv1.Check {
 	}
 	a := l.Attrs()
 	judgeRadio(check, radioInterface{device: c.Device, up: a.Flags&net.FlagUp != 0, running: a.Flags&net.FlagRunning != 0, mtu: a.MTU, addresses: ips}, c.Address, want)
+	c.checkUse(check)
 	return check
 }
 
@@ -235,8 +248,8 @@ func judgeRadio(check *linktrialv1.Check, f radioInterface, address string, want
 	default:
 		found = append(found, f.device+" is up")
 	}
-	ip := net.ParseIP(address)
-	if slices.ContainsFunc(f.addresses, ip.Equal) {
+	wanted, _ := netip.ParseAddr(address)
+	if slices.ContainsFunc(f.addresses, net.IP(wanted.AsSlice()).Equal) {
 		found = append(found, "has "+address)
 	} else {
 		raise(failed)
@@ -245,7 +258,7 @@ func judgeRadio(check *linktrialv1.Check, f radioInterface, address string, want
 			have = append(have, a.String())
 		}
 		found = append(found, "has not the address "+address+" but "+orNone(have))
-		remedies = append(remedies, "give the interface the address ('ip address add "+address+"/24 dev "+f.device+"'), or tell the agent the right one (--radio-address)")
+		remedies = append(remedies, "give the interface the address ("+netif.HowToAdd(wanted, f.device)+"), or tell the agent the right one (--radio-address, --more-radio)")
 	}
 	found = append(found, fmt.Sprintf("MTU %d bytes", f.mtu))
 	switch {
@@ -296,26 +309,43 @@ func interfaceMTU(device string) int {
 	return l.Attrs().MTU
 }
 
-// checkTraffic counts whether anything else uses the radio.
-func (c Config) checkTraffic(ctx context.Context) *linktrialv1.Check {
-	count := func() (packets, bytes uint64, ok bool) {
-		l, err := netlink.LinkByName(c.Device)
-		if err != nil || l.Attrs().Statistics == nil {
-			return 0, 0, false
-		}
-		s := l.Attrs().Statistics
-		return s.RxPackets + s.TxPackets, s.RxBytes + s.TxBytes, true
-	}
+// checkTraffic counts whether anything else uses the radios, all of them at once.
+func (c Config) checkTraffic(ctx context.Context) (out []*linktrialv1.Check) {
+	each := c.each()
+	before := make([]traffic, len(each))
+	some := false
 	began := time.Now()
-	p0, b0, ok0 := count()
-	if ok0 {
+	for i := range each {
+		before[i] = countTraffic(each[i].Device)
+		some = some || before[i].known
+	}
+	if some {
 		backoff.Sleep(ctx, listenFor)
 	}
-	p1, b1, ok1 := count()
-	if !ok0 || !ok1 {
-		return judgeTraffic(c.Device, 0, 0, 0)
+	for i := range each {
+		now, b := countTraffic(each[i].Device), before[i]
+		if !now.known || !b.known {
+			out = append(out, judgeTraffic(each[i].Device, 0, 0, 0))
+			continue
+		}
+		out = append(out, judgeTraffic(each[i].Device, now.packets-b.packets, now.bytes-b.bytes, time.Since(began)))
 	}
-	return judgeTraffic(c.Device, p1-p0, b1-b0, time.Since(began))
+	return out
+}
+
+// traffic is what an interface has counted since it exists.
+type traffic struct {
+	packets, bytes uint64
+	known          bool
+}
+
+func countTraffic(device string) traffic {
+	l, err := netlink.LinkByName(device)
+	if err != nil || l.Attrs().Statistics == nil {
+		return traffic{}
+	}
+	s := l.Attrs().Statistics
+	return traffic{s.RxPackets + s.TxPackets, s.RxBytes + s.TxBytes, true}
 }
 
 // judgeTraffic judges what an interface counted in a time; 0: nothing could be counted.

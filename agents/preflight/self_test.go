@@ -158,6 +158,12 @@ func TestRadio(t *testing.T) {
 			expect(t, check, c.state, c.words...)
 		})
 	}
+	linkLocal := []net.IP{net.ParseIP("fe80::77:1")}
+	check := &linktrialv1.Check{State: ok, Expected: "x", Meaning: "y"}
+	judgeRadio(check, radioInterface{"radio0", true, true, 1500, linkLocal}, "fe80::77:1%radio0", 1500)
+	expect(t, check, ok, "has fe80::77:1%radio0")
+	judgeRadio(check, radioInterface{"radio0", true, true, 1500, linkLocal}, "fd00::1", 1500)
+	expect(t, check, failed, "'ip address add fd00::1/64 dev radio0'")
 }
 
 func TestTraffic(t *testing.T) {

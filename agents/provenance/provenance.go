@@ -1,5 +1,5 @@
 // Package provenance records the state of a node that can matter to a figure:
-// kernel, TCP settings, interfaces, queueing, drivers, battery. Comes in: the
+// kernel, TCP settings, interfaces, queueing, drivers, priority, battery. Comes in: the
 // kernel's own files and sockets, in the network namespace of the agent. Goes
 // out: [journal.Provenance], [Battery].
 package provenance
@@ -47,6 +47,7 @@ func Gather(ctx context.Context) (journal.Provenance, error) {
 		return p, err
 	}
 	p.Qdiscs = qdiscs(ctx)
+	p.Priority = priority()
 	return p, nil
 }
 
@@ -163,15 +164,32 @@ func interfaces() ([]journal.Interface, error) {
 // SentBytes is how many bytes a network interface has sent since it exists, as
 // packets with all their headers.
 func SentBytes(device string) (int64, error) {
+	s, err := counters(device)
+	if err != nil {
+		return 0, err
+	}
+	return int64(s.TxBytes), nil
+}
+
+// ReceivedBytes is the same of what it has received.
+func ReceivedBytes(device string) (int64, error) {
+	s, err := counters(device)
+	if err != nil {
+		return 0, err
+	}
+	return int64(s.RxBytes), nil
+}
+
+func counters(device string) (*netlink.LinkStatistics, error) {
 	l, err := netlink.LinkByName(device)
 	if err != nil {
-		return 0, fmt.Errorf("counters of interface %s: %w", device, err)
+		return nil, fmt.Errorf("counters of interface %s: %w", device, err)
 	}
 	s := l.Attrs().Statistics
 	if s == nil {
-		return 0, fmt.Errorf("counters of interface %s: the kernel gives none", device)
+		return nil, fmt.Errorf("counters of interface %s: the kernel gives none", device)
 	}
-	return int64(s.TxBytes), nil
+	return s, nil
 }
 
 // offloadWords pick, among the kernel's features of a device, those that

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestGather(t *testing.T) {
@@ -38,12 +40,24 @@ func TestGather(t *testing.T) {
 	if !lo {
 		t.Errorf("the loopback is not as it should be: %+v", p.Interfaces)
 	}
+	nice, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // the system call's 20 - nice
+	if err != nil || p.Priority.Policy != "other" || p.Priority.Nice != 20-nice {
+		t.Errorf("priority %+v, expected other and %d (%v)", p.Priority, 20-nice, err)
+	}
 	if p.Qdiscs != "" && !json.Valid([]byte(p.Qdiscs)) {
 		t.Errorf("qdiscs %q", p.Qdiscs)
 	}
 	b, err := json.Marshal(p)
 	if err != nil || len(b) > 256<<10 {
 		t.Errorf("provenance of %d bytes: %v", len(b), err)
+	}
+}
+
+func TestWeight(t *testing.T) {
+	for text, want := range map[string]int{"100\n": 100, "10000\n": 10000, "0\n": 0, "": 0, "idle\n": 0, "10001\n": 0} {
+		if got := weight([]byte(text)); got != want {
+			t.Errorf("%q: %d, expected %d", text, got, want)
+		}
 	}
 }
 

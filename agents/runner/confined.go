@@ -1,8 +1,6 @@
 package runner
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,39 +22,31 @@ func LogName(name string) bool { return logName.MatchString(name) }
 // logsFolder is what the folder for logs is called in a driver's temporary folder.
 const logsFolder = "logs"
 
-// startConfined starts a driver with less than this process may.
-func (r *Runner) startConfined(d *driver, m *contract.Manifest, p *contract.Parameters) error {
-	need := confine.Need{Program: d.cmd.Path, Folder: d.cmd.Dir, Reads: r.cfg.DriverReads, Capabilities: m.Capabilities}
-	in, out, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	d.cmd.Stdin = in
+// startConfined starts a driver with less than this process may, and names to it the
+// folder for logs that it reaches.
+func (r *Runner) startConfined(d *driver, m *contract.Manifest, p *contract.Parameters) (err error) {
+	need := confine.Need{Program: d.cmd.Path, Folder: d.cmd.Dir, Reads: r.cfg.DriverReads, User: r.cfg.DriverUser, Capabilities: m.Capabilities}
 	if p.LogFolder != "" {
 		need.Writes = []string{p.LogFolder}
 	}
+	if r.cfg.RadioOnly != nil && r.cfg.RadioOnly.Holds(p) {
+		if err := r.cfg.RadioOnly.Hold(p); err != nil {
+			r.unheld.Do(func() { r.cfg.Logger.Warn("drivers reach what this node reaches", "error", err) })
+		} else {
+			need.Group = r.cfg.RadioOnly.Group()
+		}
+	}
 	if d.confined, err = confine.Start(d.cmd, need); err != nil {
-		out.Close()
 		return err
 	}
-	given := *p
+	d.held = need.Group != 0 && d.confined.Group() == need.Group
 	if d.confined.Changed() && p.LogFolder != "" {
 		// That user does not reach the agent's folders.
 		if d.logs, err = d.confined.MakeFolder(logsFolder); err != nil {
 			r.cfg.Logger.Warn("a driver gets no folder for logs", "protocol", m.Name, "error", err)
 		}
-		given.LogFolder, d.keep = d.logs, p.LogFolder
+		d.keep, p.LogFolder = p.LogFolder, d.logs
 	}
-	doc, err := json.Marshal(&given)
-	if err != nil { // [contract.Parameters] is made of what JSON has
-		doc = nil
-		r.cfg.Logger.Error("parameters of a driver cannot be encoded", "protocol", m.Name, "error", err)
-	}
-	go func() {
-		defer out.Close()
-		_, _ = io.Copy(out, bytes.NewReader(doc)) // the executor notices a driver that does not read them
-	}()
 	return nil
 }
 
@@ -65,7 +55,11 @@ func (d *driver) Confinement() string {
 	if d.confined == nil {
 		return ""
 	}
-	return d.confined.Level()
+	level := d.confined.Level()
+	if d.held {
+		level += "; the radio's network alone"
+	}
+	return level
 }
 
 // keepLogs copies the logs that a driver of another user has written to where they are

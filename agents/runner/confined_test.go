@@ -20,7 +20,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-const hostileManifest = "name: hostile\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 1\ncommand: [./hostile]\ncapabilities: [CAP_BPF, CAP_SYS_PTRACE, CAP_DAC_OVERRIDE]\nnetwork: tcp\n"
+const hostileManifest = "name: hostile\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 2\ncommand: [./hostile]\ncapabilities: [CAP_BPF, CAP_SYS_PTRACE, CAP_DAC_OVERRIDE]\nnetwork: tcp\n"
 
 // site is what a driver must not reach, and a folder with a hostile driver.
 type site struct {
@@ -87,7 +87,7 @@ func hostile(t *testing.T) *site {
 	}
 	t.Cleanup(func() { victim.Process.Kill(); victim.Wait() })
 	s.agent = victim.Process.Pid
-	s.forbidden = append(s.forbidden, "list:"+s.state, "write:"+filepath.Join(folder, "driver.yaml"), "write:/etc/linktrial-hostile", "write:/tmp/linktrial-hostile",
+	s.forbidden = append(s.forbidden, "list:"+s.state, "set:/proc/sys/net/ipv4/tcp_fin_timeout", "write:"+filepath.Join(folder, "driver.yaml"), "write:/etc/linktrial-hostile", "write:/tmp/linktrial-hostile",
 		fmt.Sprintf("trace:%d", s.agent), fmt.Sprintf("read:/proc/%d/environ", s.agent),
 		fmt.Sprintf("have:%d", unix.CAP_SYS_PTRACE), fmt.Sprintf("have:%d", unix.CAP_DAC_OVERRIDE), fmt.Sprintf("have:%d", unix.CAP_SETUID), "privileges")
 	return s
@@ -99,7 +99,7 @@ func (s *site) run(t *testing.T, cfg runner.Config, tries ...string) (map[string
 	cfg.Dir = s.drivers
 	r := runner.New(cfg)
 	p, err := r.Start(t.Context(), "hostile", &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe,
-		Options: map[string]any{"try": tries}, LogFolder: s.logs})
+		Options: map[string]any{"try": tries}, LogFolder: s.logs}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,13 +216,13 @@ func TestConfinedInterpreter(t *testing.T) {
 	}
 	elsewhere := publicDir(t)
 	processtest.WriteExecutable(t, filepath.Join(elsewhere, "sh"), []byte("#!/bin/sh\nexec /bin/sh \"$@\"\n"))
-	script(t, s.drivers, "scripted", "name: scripted\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 1\ncommand: ["+filepath.Join(elsewhere, "sh")+", ./run]\nnetwork: tcp\n",
+	script(t, s.drivers, "scripted", "name: scripted\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 2\ncommand: ["+filepath.Join(elsewhere, "sh")+", ./run]\nnetwork: tcp\n",
 		`echo '{"event":"ready","info":{"implementation":"x"}}'`)
 	state := runner.New(runner.Config{Dir: s.drivers, Confined: true}).Probe(t.Context(), "scripted")
 	if !state.Runs() || !strings.Contains(state.Driver.Detail["confinement"], "Landlock") {
 		t.Errorf("%+v", state.Driver)
 	}
-	script(t, s.drivers, "linked", "name: linked\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 1\ncommand: [./link]\nnetwork: tcp\n", "")
+	script(t, s.drivers, "linked", "name: linked\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 2\ncommand: [./link]\nnetwork: tcp\n", "")
 	if err := os.WriteFile(filepath.Join(s.drivers, "linked", "link"), []byte("#!/usr/bin/env "+filepath.Join(elsewhere, "sh")+"\necho '{\"event\":\"ready\",\"info\":{\"implementation\":\"x\"}}'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func BenchmarkStart(b *testing.B) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		b.Fatal(err)
 	}
-	manifest := "name: plain\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 1\ncommand: [/bin/true]\nnetwork: tcp\n"
+	manifest := "name: plain\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 2\ncommand: [/bin/true]\nnetwork: tcp\n"
 	if err := os.WriteFile(filepath.Join(folder, "driver.yaml"), []byte(manifest), 0o644); err != nil {
 		b.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func BenchmarkStart(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			r := runner.New(runner.Config{Dir: dir, Confined: confined})
 			for b.Loop() {
-				p, err := r.Start(b.Context(), "plain", &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe, Options: map[string]any{}})
+				p, err := r.Start(b.Context(), "plain", &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe, Options: map[string]any{}}, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -254,12 +254,13 @@ func TestFaults(t *testing.T) {
 		{"hang", journal.TimedOut, string(contract.CodeConnectTimeout), true, 0},
 		{"stuck", journal.TimedOut, string(contract.CodeTransferTimeout), true, 0},
 		{"stuck-deaf", journal.TimedOut, string(contract.CodeTransferTimeout), true, 0},
-		{"crash", journal.Failed, journal.ReasonExited, true, 0},
+		{"crash", journal.Failed, journal.ReasonCrashed, true, 0},
 		{"killed", journal.Invalid, journal.ReasonKilled, true, 0},
 		{"wrong-size", journal.Failed, journal.ReasonWrongResult, true, 0},
 		{"late-exit", journal.Succeeded, "", false, 1},
 		{"exit-after", journal.Succeeded, "", false, 1},
 		{"server-dies", journal.Failed, string(contract.CodeReset), true, 0},
+		{"server-crashes", journal.Failed, string(contract.CodeReset), true, 0},
 		{"no-listener", journal.Failed, string(contract.CodeConnectRefused), true, 0},
 		{"child", journal.Succeeded, "", false, 1},
 		{"daemon", journal.Succeeded, "", false, 1},
@@ -276,7 +277,7 @@ func TestFaults(t *testing.T) {
 			if err := executor.Lead(context.Background(), cfg); err != nil {
 				t.Fatal(err)
 			}
-			for f.fault == "server-dies" && count(t, sj, journal.TypeListenerFailed) == 0 {
+			for strings.HasPrefix(f.fault, "server-") && f.fault != "server-daemon" && count(t, sj, journal.TypeListenerFailed) == 0 {
 				<-sj.Changed()
 			}
 			finish()
@@ -297,10 +298,14 @@ func TestFaults(t *testing.T) {
 			if strings.HasPrefix(f.fault, "stuck") && (e.Flows[0].LastSample == nil || e.Flows[0].LastSample.SentBytes == 0) {
 				t.Errorf("a stuck transfer lost its last sample: %+v", e.Flows[0])
 			}
-			if f.fault == "server-dies" {
+			if f.fault == "server-dies" || f.fault == "server-crashes" {
 				// The listener was started again and said so.
-				if n := bodies[journal.Listener](t, sj, journal.TypeListenerFailed); len(n) == 0 || n[0].Restarts != 1 {
-					t.Errorf("listener's death is not in the journal: %+v", n)
+				n := bodies[journal.Listener](t, sj, journal.TypeListenerFailed)
+				if len(n) == 0 || n[0].Restarts != 1 {
+					t.Fatalf("listener's death is not in the journal: %+v", n)
+				}
+				if crashed := f.fault == "server-crashes"; n[0].Crashed != crashed || crashed != slices.Equal(n[0].Transfers, []string{e.Flows[0].Transfer}) {
+					t.Errorf("how the listener ended, and with which transfers: %+v", n[0])
 				}
 			}
 			closeAll(t, sj, cj)

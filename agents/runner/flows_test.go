@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,8 +133,8 @@ type watchedRunner struct {
 	gone chan string
 }
 
-func (r watchedRunner) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
-	proc, err := r.Runner.Start(ctx, protocol, p)
+func (r watchedRunner) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (executor.Process, error) {
+	proc, err := r.Runner.Start(ctx, protocol, p, payload)
 	if err == nil {
 		go func() { <-proc.Done(); r.gone <- p.Transfer.ID }()
 	}

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,9 +34,10 @@ const strayGrace = 500 * time.Millisecond
 // driver is one running driver process.
 type driver struct {
 	cmd      *exec.Cmd
-	out, err *os.File // our ends of the pipes
-	pidFile  string
+	out, err *os.File         // our ends of the pipes
+	pidFile  chan string      // one: the path of the pid file, empty for none
 	confined *confine.Process // nil: it runs with all that this process may
+	held     bool             // to the radios
 	logs     string           // the folder that it writes logs to, where that is of its own
 	keep     string           // where these are kept
 	logger   *slog.Logger
@@ -57,7 +57,7 @@ var adopt = sync.OnceValue(process.Adopt)
 
 // Start implements [executor.Runner]. The driver runs in its own process
 // group, in its manifest's folder, and dies with this process.
-func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
+func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (executor.Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	if err := adopt(); err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
 	}
-	d, err := r.launch(m, path, dir, p)
+	d, err := r.launch(m, path, dir, p, payload)
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
 	}
@@ -89,8 +89,8 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 }
 
 // launch starts a driver's program with pipes to it.
-func (r *Runner) launch(m *contract.Manifest, path, dir string, p *contract.Parameters) (*driver, error) {
-	d := &driver{done: make(chan struct{}), logged: make(chan struct{}), logger: r.cfg.Logger}
+func (r *Runner) launch(m *contract.Manifest, path, dir string, p *contract.Parameters, payload io.Reader) (*driver, error) {
+	d := &driver{pidFile: make(chan string, 1), done: make(chan struct{}), logged: make(chan struct{}), logger: r.cfg.Logger}
 	d.log = NewLog(d.Kill)
 	var outW, errW *os.File
 	var err error
@@ -98,6 +98,9 @@ func (r *Runner) launch(m *contract.Manifest, path, dir string, p *contract.Para
 		return nil, err
 	}
 	defer outW.Close()
+	if p.Role == contract.RoleServer {
+		widen(outW)
+	}
 	if d.err, errW, err = os.Pipe(); err != nil {
 		d.out.Close()
 		return nil, err
@@ -108,7 +111,7 @@ func (r *Runner) launch(m *contract.Manifest, path, dir string, p *contract.Para
 	d.cmd.Env = contract.Environment(os.LookupEnv)
 	d.cmd.Stdout, d.cmd.Stderr = outW, errW
 	d.cmd.WaitDelay = time.Second // for a driver that does not read its stdin
-	if err = r.start(d, m, p); err != nil {
+	if err = r.start(d, m, p, payload); err != nil {
 		d.out.Close()
 		d.err.Close()
 		return nil, startError(err)
@@ -116,18 +119,73 @@ func (r *Runner) launch(m *contract.Manifest, path, dir string, p *contract.Para
 	return d, nil
 }
 
-// start starts a driver's process and hands it its parameters.
-func (r *Runner) start(d *driver, m *contract.Manifest, p *contract.Parameters) error {
-	if r.cfg.Confined {
-		return r.startConfined(d, m, p)
+// start starts a driver's process and hands it its parameters, and the payload after them.
+func (r *Runner) start(d *driver, m *contract.Manifest, p *contract.Parameters, payload io.Reader) error {
+	in, out, err := os.Pipe()
+	if err != nil {
+		return err
 	}
+	defer in.Close()
+	if payload != nil {
+		widen(out)
+	}
+	d.cmd.Stdin = in
+	given := *p
+	if r.cfg.Confined {
+		err = r.startConfined(d, m, &given)
+	} else {
+		err = process.Start(d.cmd)
+	}
+	if err != nil {
+		out.Close()
+		return err
+	}
+	go func() {
+		defer out.Close()
+		_ = Give(out, &given, payload) // the executor notices a driver that takes nothing
+	}()
+	return nil
+}
+
+// pipeSize is how much payload a pipe holds, in bytes: with the kernel's 64 KiB the two
+// processes change at each block.
+const pipeSize = 256 << 10
+
+// widen enlarges a pipe where the kernel allows it.
+func widen(f *os.File) {
+	if c, err := f.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) })
+	}
+}
+
+// Give writes a driver's parameters and then the payload (nil: none), until it ends or
+// the driver takes no more.
+func Give(to io.Writer, p *contract.Parameters, payload io.Reader) error {
 	doc, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("parameters: %w", err)
 	}
-	d.cmd.Stdin = bytes.NewReader(doc)
-	return process.Start(d.cmd)
+	doc = append(doc, '\n')
+	if payload == nil {
+		_, err = to.Write(doc)
+		return err
+	}
+	first := append(doc, make([]byte, max(0, firstWrite-len(doc)))...)
+	n, err := io.ReadFull(payload, first[len(doc):])
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	if _, err := to.Write(first[:len(doc)+n]); err != nil {
+		return err
+	}
+	_, err = io.Copy(to, payload)
+	return err
 }
+
+// firstWrite is how much is written at once with the parameters, in bytes, as much as any
+// pipe holds: on a busy machine the driver would be connected, and its clock would run,
+// before this process gets to write the payload.
+const firstWrite = 64 << 10
 
 // startError wraps [executor.ErrBrokenDriver] where a process could not be started
 // because of the driver's program: it is not there, or cannot be executed.
@@ -185,8 +243,8 @@ func (d *driver) reap() {
 	<-d.logged
 	d.err.Close()
 	d.keepLogs()
-	if d.pidFile != "" {
-		_ = os.Remove(d.pidFile) // a file that stays names a process that has ended
+	if path := <-d.pidFile; path != "" {
+		_ = os.Remove(path) // a file that stays names a process that has ended
 	}
 	d.mu.Lock()
 	d.exit = executor.Exit{Code: d.cmd.ProcessState.ExitCode(), Flooded: d.log.Flooded(), Left: nameSome(left)}
@@ -275,28 +333,35 @@ func parsePIDRecord(b []byte) (pidRecord, error) {
 }
 
 // writePIDFile writes the pid file. Without it the driver still dies with this
-// process; the file is for the case that the kernel could not do that.
+// process; the file is for the case that the kernel could not do that. It does not wait
+// for the disk: the driver has its parameters, and its events are to be read when they come.
 func (d *driver) writePIDFile(r *Runner) {
 	if r.cfg.PIDDir == "" {
+		d.pidFile <- ""
 		return
 	}
 	id, err := process.Identify(d.cmd.Process.Pid)
-	if err != nil {
-		return // it has ended already
+	if err != nil { // it has ended already
+		d.pidFile <- ""
+		return
 	}
 	record := pidRecord{Identity: id, Command: d.cmd.Args}
 	if d.confined != nil {
 		record.Temp = d.confined.Temp
 	}
-	b, err := json.Marshal(record)
-	if err == nil {
+	go func() {
 		path := filepath.Join(r.cfg.PIDDir, strconv.Itoa(id.PID)+".json")
-		if err = os.WriteFile(path, b, 0o644); err == nil {
-			d.pidFile = path
-			return
+		b, err := json.Marshal(record)
+		if err == nil {
+			err = os.WriteFile(path, b, 0o644)
 		}
-	}
-	r.cfg.Logger.Warn("pid file of a driver could not be written", "error", err)
+		if err != nil {
+			r.cfg.Logger.Warn("pid file of a driver could not be written", "error", err)
+			_ = os.Remove(path) // half of it
+			path = ""
+		}
+		d.pidFile <- path
+	}()
 }
 
 // Sweep ends the drivers that an earlier agent with the same PIDDir left

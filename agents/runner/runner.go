@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"linktrial/agents/radioonly"
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/internal/driverdigest"
@@ -39,10 +40,15 @@ type Config struct {
 	// them after a crash; empty: there are no files.
 	PIDDir string
 	// Confined drivers run with less than this process may ([confine]); DriverReads
-	// are files and folders that they read beyond the system's and their own.
+	// are files and folders that they read beyond the system's and their own, DriverUser
+	// the number of the user that they run as; 0: the machine's choice.
 	Confined    bool
 	DriverReads []string
-	Logger      *slog.Logger
+	DriverUser  uint32
+	// RadioOnly keeps confined drivers to the node's radios, where it can be; nil: they
+	// reach what the node reaches.
+	RadioOnly *radioonly.Filter
+	Logger    *slog.Logger
 }
 
 // Runner starts the drivers of a folder.
@@ -50,6 +56,7 @@ type Runner struct {
 	cfg Config
 
 	digests driverdigest.Cache
+	unheld  sync.Once // it was said that drivers reach more than the radios
 
 	mu        sync.Mutex
 	manifests map[string]cachedManifest
@@ -281,7 +288,7 @@ func Probe(ctx context.Context, r executor.Runner, s State) State {
 		s.Driver.Unsupported = fmt.Sprintf(format, args...)
 		return s
 	}
-	p, err := r.Start(ctx, s.Driver.Name, &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe, Options: map[string]any{}})
+	p, err := r.Start(ctx, s.Driver.Name, &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe, Options: map[string]any{}}, nil)
 	if err != nil {
 		return no("%v", err)
 	}

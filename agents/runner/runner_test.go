@@ -26,7 +26,7 @@ func script(t *testing.T, dir, name, manifest, text string) {
 		t.Fatal(err)
 	}
 	if manifest == "" {
-		manifest = "name: " + name + "\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 1\ncommand: [./run]\nnetwork: tcp\n"
+		manifest = "name: " + name + "\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 2\ncommand: [./run]\nnetwork: tcp\n"
 	}
 	os.WriteFile(filepath.Join(folder, "driver.yaml"), []byte(manifest), 0o644)
 	if text != "" {
@@ -41,7 +41,7 @@ func TestList(t *testing.T) {
 	}
 	os.Chmod(filepath.Join(dir, "plain", "plain"), 0o755)
 	script(t, dir, "broken", "name: broken\n", "")
-	script(t, dir, "other", "name: another\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 1\ncommand: [./run]\nnetwork: tcp\n", "")
+	script(t, dir, "other", "name: another\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 2\ncommand: [./run]\nnetwork: tcp\n", "")
 	script(t, dir, "gone", "", "")
 	script(t, dir, "mute", "", "echo a word to the log >&2; exit 5")
 	script(t, dir, "unable", "", `echo '{"event":"error","code":"unsupported","message":"no such kernel module"}'; exit 127`)
@@ -79,7 +79,7 @@ func TestProcessGroupEndsWithDriver(t *testing.T) {
 	mark := filepath.Join(dir, "pid")
 	script(t, dir, "parent", "", "cat >/dev/null\nsleep 600 &\necho $! >"+mark+"\nexit 0")
 	r := runner.New(runner.Config{Dir: dir, PIDDir: pids})
-	p, err := r.Start(context.Background(), "parent", &contract.Parameters{Role: contract.RoleClient})
+	p, err := r.Start(context.Background(), "parent", &contract.Parameters{Role: contract.RoleClient}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestSweep(t *testing.T) {
 func TestLargeLogKeepsItsEnd(t *testing.T) {
 	dir := t.TempDir()
 	script(t, dir, "chatty", "", "head -c 300000 /dev/zero | tr '\\0' x >&2; echo the end >&2")
-	p, err := runner.New(runner.Config{Dir: dir}).Start(context.Background(), "chatty", &contract.Parameters{Role: contract.RoleClient})
+	p, err := runner.New(runner.Config{Dir: dir}).Start(context.Background(), "chatty", &contract.Parameters{Role: contract.RoleClient}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

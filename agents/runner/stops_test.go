@@ -17,7 +17,7 @@ import (
 func TestStops(t *testing.T) {
 	dir := t.TempDir()
 	script(t, dir, "waiting", "", "cat >/dev/null\necho $$\nexec sleep 600")
-	p, err := runner.New(runner.Config{Dir: dir}).Start(t.Context(), "waiting", &contract.Parameters{Role: contract.RoleClient})
+	p, err := runner.New(runner.Config{Dir: dir}).Start(t.Context(), "waiting", &contract.Parameters{Role: contract.RoleClient}, nil)
 	require.NoError(t, err)
 	defer p.Output().Close()
 	line := make([]byte, 20)

@@ -77,6 +77,7 @@ func (s *Session) Renew(ctx context.Context) error {
 		}
 		// The next connection shows the new certificate. Calls that are cut by this
 		// are made again, as after any cut.
+		s.resumption.forget()
 		s.reset()
 		return nil
 	})

@@ -11,8 +11,8 @@ import (
 // ReportPreflight hands over what a preflight found. It tries until the
 // orchestrator has answered, or ctx ends; a preflight that the orchestrator no
 // longer waits for is no error.
-func (s *Session) ReportPreflight(ctx context.Context, id string, checks []*linktrialv1.Check, links []*linktrialv1.Link) error {
-	r := &linktrialv1.ReportPreflightRequest{Name: s.cfg.Name, Id: id, Checks: checks, Links: links}
+func (s *Session) ReportPreflight(ctx context.Context, r *linktrialv1.ReportPreflightRequest) error {
+	r.Name = s.cfg.Name
 	retry := newBackoff()
 	for {
 		err := s.do(ctx, callLimit, func(ctx context.Context) error {

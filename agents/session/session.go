@@ -58,6 +58,9 @@ type Config struct {
 type Answer struct {
 	Assignments []*linktrialv1.SignedAssignment
 	Challenge   []byte // of the poll; every assignment must have it
+	// Brief: assignments are without sheets. The node knows that of a run that it takes
+	// part in.
+	Brief bool
 }
 
 // newChallenge makes a number that no earlier call had.
@@ -74,23 +77,34 @@ func newChallenge() []byte {
 type Session struct {
 	cfg    Config
 	client linktrialv1connect.AgentServiceClient
-	http   *http.Transport
-	dial   *dialer
-	gate   *silence.Gate
+	// compressing is client for requests that have more than a few hundred bytes. It
+	// takes processor time, and is for in-band control.
+	compressing linktrialv1connect.AgentServiceClient
+	http        *http.Transport
+	dial        *dialer
+	resumption  resumption
+	// briefed: what is desired of the node came last without sheets. The next poll that
+	// has time asks for all of it. Of the goroutine of Run.
+	briefed bool
+	gate    *silence.Gate
 
 	mu      sync.Mutex
 	pending context.CancelFunc // ends the poll that waits; nil: none does
+	again   bool               // the node is to be registered again
 }
 
 // Times of the session, all in the node's time.
 const (
-	pollWait    = 20 * time.Second
-	callLimit   = 15 * time.Second // of a call that does not wait, and past pollWait
-	backoffMin  = 200 * time.Millisecond
-	backoffMax  = 5 * time.Second
-	syncEvery   = time.Second // out-of-band: how old an unsynced record may become
-	batchBytes  = 1<<20 - 32<<10
-	refusedWait = 30 * time.Second // before a delivery that was refused is tried again
+	pollWait     = 20 * time.Second
+	callLimit    = 15 * time.Second // of a call that does not wait, and past pollWait
+	deliverLimit = 2 * callLimit    // of a delivery outside of windows
+	backoffMin   = 200 * time.Millisecond
+	backoffMax   = 5 * time.Second
+	syncEvery    = time.Second // out-of-band: how old an unsynced record may become
+	batchBytes   = 1<<20 - 32<<10
+	// compressedFrom is from how many bytes on compressing makes a request shorter.
+	compressedFrom = 200
+	refusedWait    = 30 * time.Second // before a delivery that was refused is tried again
 	// refusedPause is between an answer that is refused and the next poll: short enough
 	// for the node to stay connected.
 	refusedPause = time.Second
@@ -108,16 +122,16 @@ func New(cfg Config) (*Session, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Session{cfg: cfg, dial: &dialer{conns: map[*conn]struct{}{}}}
+	s := &Session{cfg: cfg, dial: newDialer()}
 	s.gate = silence.NewGate(s.reset)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(u.Scheme == "https")
 	protocols.SetUnencryptedHTTP2(u.Scheme == "http")
-	s.http = &http.Transport{DialContext: s.dial.DialContext, Protocols: protocols, Proxy: nil}
-	if u.Scheme == "https" {
-		s.http.TLSClientConfig = cfg.Identity.TLS()
-	}
-	s.client = linktrialv1connect.NewAgentServiceClient(&http.Client{Transport: s.http}, cfg.URL, connect.WithGRPC())
+	// One connection: calls that begin together would otherwise make one each.
+	s.http = &http.Transport{DialContext: s.dial.DialContext, DialTLSContext: s.dialTLS, Protocols: protocols, Proxy: nil, MaxConnsPerHost: 1}
+	h := &http.Client{Transport: s.http}
+	s.client = linktrialv1connect.NewAgentServiceClient(h, cfg.URL, connect.WithGRPC())
+	s.compressing = linktrialv1connect.NewAgentServiceClient(h, cfg.URL, connect.WithGRPC(), connect.WithSendGzip(), connect.WithCompressMinBytes(compressedFrom))
 	return s, nil
 }
 
@@ -130,10 +144,11 @@ func (s *Session) Close() {
 // Gate is what all calls of the session pass: it suspends and resumes them.
 func (s *Session) Gate() *silence.Gate { return s.gate }
 
-// reset ends the session's connections at once.
-func (s *Session) reset() {
-	s.dial.reset()
+// reset ends the session's connections at once. late is as in [silence.NewGate].
+func (s *Session) reset() (late time.Duration) {
+	late = s.dial.reset()
 	s.http.CloseIdleConnections()
+	return late
 }
 
 // do makes one call when that is allowed, for at most limit. A call that
@@ -182,6 +197,7 @@ func (s *Session) Run(ctx context.Context, register func() *linktrialv1.Register
 	for ctx.Err() == nil {
 		var err error
 		s.cfg.Loop.Waits() // a call may have to wait until a trial has ended
+		registered = registered && !s.takeAgain()
 		if !registered {
 			if err = s.register(ctx, register()); err == nil {
 				registered, revision = true, 0
@@ -243,14 +259,16 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func(Answer) 
 		r.DiskFreeBytes = s.cfg.Disk()
 	}
 	var answer *linktrialv1.PollResponse
-	inWindow := false
+	window := int64(0)
 	pctx, done := s.beginPoll(ctx, r)
 	defer done()
 	err = s.do(pctx, pollWait+callLimit, func(ctx context.Context) error {
 		s.cfg.Loop.Within(pollWait + callLimit + loopGrace)
 		// Only here is it known whether the call waited for a window.
-		if inWindow = s.gate.InWindow(); inWindow {
-			r.WaitMs = 0
+		if window = s.gate.OpenWindow(); window != 0 {
+			r.WaitMs, r.Brief = 0, true
+		} else if s.briefed {
+			r.Revision = 0
 		}
 		resp, err := s.client.Poll(ctx, connect.NewRequest(r))
 		if err == nil {
@@ -265,12 +283,31 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func(Answer) 
 		return revision, false, err
 	}
 	s.cfg.Loop.Within(loopGrace)
-	if s.cfg.Keys != nil {
-		s.cfg.Keys(answer.SigningKeys)
+	if !r.Brief || answer.Revision != revision || len(answer.Assignments) > 0 {
+		if s.cfg.Keys != nil {
+			s.cfg.Keys(answer.SigningKeys)
+		}
+		s.briefed = r.Brief
+		refused = handle(Answer{Assignments: answer.Assignments, Challenge: r.Challenge, Brief: r.Brief})
 	}
-	refused = handle(Answer{Assignments: answer.Assignments, Challenge: r.Challenge})
-	s.gate.Answered(ctx, inWindow)
+	s.gate.Answered(ctx, window)
 	return answer.Revision, refused, nil
+}
+
+// RegisterAgain has the node registered anew: what its registration says has changed.
+func (s *Session) RegisterAgain() {
+	s.mu.Lock()
+	s.again = true
+	s.mu.Unlock()
+	s.PollNow()
+}
+
+func (s *Session) takeAgain() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	again := s.again
+	s.again = false
+	return again
 }
 
 // PollNow has the node's state reported at once: it ends the poll that waits, if any.

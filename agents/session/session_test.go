@@ -43,6 +43,9 @@ type orchestrator struct {
 	stored      map[string][]string // by run
 	calls       int
 	loseAnswer  func(call int) bool
+	polls       []*linktrialv1.PollRequest
+	deliveries  [][]int64 // numbers of their records
+	stall       func(call int) bool
 
 	server *httptest.Server
 	conns  sync.Map
@@ -103,6 +106,9 @@ func (o *orchestrator) Register(_ context.Context, r *connect.Request[linktrialv
 
 func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
 	until := time.After(time.Duration(r.Msg.WaitMs) * time.Millisecond)
+	o.mu.Lock()
+	o.polls = append(o.polls, r.Msg)
+	o.mu.Unlock()
 	for {
 		o.mu.Lock()
 		if !o.known[r.Msg.Incarnation] {
@@ -125,13 +131,15 @@ func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.
 	}
 }
 
-func (o *orchestrator) Deliver(_ context.Context, r *connect.Request[linktrialv1.DeliverRequest]) (*connect.Response[linktrialv1.DeliverResponse], error) {
+func (o *orchestrator) Deliver(ctx context.Context, r *connect.Request[linktrialv1.DeliverRequest]) (*connect.Response[linktrialv1.DeliverResponse], error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.calls++
 	have := o.stored[r.Msg.RunId]
 	size := 0
+	numbers := []int64{}
 	for _, rec := range r.Msg.Records {
+		numbers = append(numbers, rec.Seq)
 		size += len(rec.Json)
 		n := int64(len(have))
 		switch {
@@ -147,6 +155,13 @@ func (o *orchestrator) Deliver(_ context.Context, r *connect.Request[linktrialv1
 		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("batch over a mebibyte"))
 	}
 	o.stored[r.Msg.RunId] = have
+	o.deliveries = append(o.deliveries, numbers)
+	if o.stall != nil && o.stall(o.calls) {
+		o.mu.Unlock()
+		<-ctx.Done()
+		o.mu.Lock()
+		return nil, ctx.Err()
+	}
 	if o.loseAnswer != nil && o.loseAnswer(o.calls) {
 		return nil, connect.NewError(connect.CodeUnavailable, errors.New("stored, but the answer was lost"))
 	}
@@ -388,14 +403,25 @@ func TestSuspendAndWindow(t *testing.T) {
 		t.Error("all is delivered while calls are suspended")
 	}
 	cut()
-	s.Gate().Window(ctx, 20*time.Second, d.CaughtUp)
+	s.Gate().Window(ctx, 20*time.Second, 20*time.Second, d.CaughtUp)
 	if len(o.records("r1")) != 2 || polls.Load() == answered {
 		t.Error("the window did not deliver and poll")
 	}
 	if n := s.dial.open(); n != 0 {
 		t.Errorf("%d connections after the window", n)
 	}
+	o.mu.Lock()
+	last, before := o.polls[len(o.polls)-1], len(o.polls)
+	o.mu.Unlock()
+	if !last.Brief || last.WaitMs != 0 || last.Revision == 0 {
+		t.Errorf("the window's poll is %v, expected a brief one with the last revision", last)
+	}
 	s.Gate().Resume()
+	eventually(t, "a poll that is not brief asks for all, sheets included", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.polls) > before && !o.polls[before].Brief && o.polls[before].Revision == 0
+	})
 	j.Append(journal.TypeTrialEnded, journal.TrialEnded{Trial: 2})
 	j.Sync()
 	long, cut := context.WithTimeout(ctx, 30*time.Second)
@@ -405,6 +431,96 @@ func TestSuspendAndWindow(t *testing.T) {
 	}
 	cancel()
 	running.Wait()
+}
+
+// A batch that the end of a window cuts is not sent again where the orchestrator has it:
+// the next window asks how far the journal is stored, and goes on from there.
+func TestWindowThatCutsABatch(t *testing.T) {
+	o := newOrchestrator(t)
+	o.stall = func(call int) bool { return call == 2 }
+	s, j := newSession(t, o), newJournal(t)
+	for range 50 {
+		j.Append(journal.TypeSamples, journal.Samples{Side: strings.Repeat("s", 200)})
+	}
+	j.Sync()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	s.Gate().Suspend()
+	running.Go(func() {
+		s.Run(ctx, func() *linktrialv1.RegisterRequest { return &linktrialv1.RegisterRequest{} }, func(Answer) bool { return false })
+	})
+	d := s.NewDelivery("r1", j, true)
+	running.Go(func() { d.Run(ctx, nil) })
+	delivered := func(n int) func() bool {
+		return func() bool {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			return len(o.deliveries) >= n
+		}
+	}
+	if w := s.Gate().Window(ctx, 20*time.Second, 20*time.Second, delivered(2)); !w.Ended {
+		t.Fatal("the window cut no call")
+	}
+	if d.CaughtUp() || d.Committed() != 1 {
+		t.Fatalf("%d records are taken for stored, of which the batch was cut", d.Committed())
+	}
+	s.Gate().Window(ctx, 20*time.Second, 20*time.Second, d.Settled)
+	s.Gate().Resume()
+	if len(o.records("r1")) < 50 {
+		eventually(t, "all records", d.CaughtUp)
+	}
+	cancel()
+	running.Wait()
+	if len(o.deliveries[2]) != 0 {
+		t.Errorf("after the cut came %d records, expected a question", len(o.deliveries[2]))
+	}
+	sent := 0
+	for _, numbers := range o.deliveries {
+		sent += len(numbers)
+	}
+	if sent != 50 {
+		t.Errorf("%d records were sent, expected each of 50 once: %v", sent, o.deliveries)
+	}
+}
+
+// Without windows nothing is sent and nothing is lost: what was recorded meanwhile comes
+// in order, and once, when calls may be made again.
+func TestNoWindowForLong(t *testing.T) {
+	o := newOrchestrator(t)
+	s, j := newSession(t, o), newJournal(t)
+	ctx := t.Context()
+	s.Gate().Suspend()
+	ended, done := make(chan struct{}), make(chan bool, 1)
+	d := s.NewDelivery("r1", j, true)
+	go func() { done <- d.Run(ctx, ended) }()
+	const n = 3600 // one a second for an hour
+	for i := range n {
+		j.Append(journal.TypeTrialEnded, journal.TrialEnded{Trial: i})
+		if i%300 == 0 {
+			j.Sync()
+		}
+	}
+	j.Sync()
+	close(ended)
+	if o.calls != 0 || d.CaughtUp() {
+		t.Fatalf("%d calls while none may be made", o.calls)
+	}
+	s.Gate().Resume()
+	if !<-done {
+		t.Fatal("delivery gave up")
+	}
+	next := int64(1)
+	for _, numbers := range o.deliveries {
+		for _, seq := range numbers {
+			if seq != next {
+				t.Fatalf("record %d was sent, expected %d", seq, next)
+			}
+			next++
+		}
+	}
+	if len(o.records("r1")) != n || next != n+1 {
+		t.Errorf("%d records are stored, expected %d", len(o.records("r1")), n)
+	}
 }
 
 func TestURL(t *testing.T) {

@@ -25,7 +25,8 @@
 //     from then on now and then, for a run can take longer.
 //
 // Suspending ends every connection with a single RST: an orderly close would go
-// on sending.
+// on sending. What the orchestrator sent before it hears of that arrives within a
+// round trip, for which the leading agent waits before the next trial.
 //
 // Comes in: what the executor tells its observer, and how far delivery is. Goes
 // out: nothing; calls wait at the gate.

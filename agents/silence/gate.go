@@ -3,7 +3,6 @@ package silence
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"linktrial/internal/notify"
@@ -13,22 +12,25 @@ import (
 // counted: calls pass when each has been resumed. Its methods may be called from
 // several goroutines.
 type Gate struct {
-	cut func() // ends all connections
+	cut func() (late time.Duration) // see [NewGate]
 
 	mu          sync.Mutex
 	suspensions int
 	calls       map[*call]struct{}
 	changed     notify.Notifier
 
-	inWindow atomic.Bool
-	answers  atomic.Int64 // of the orchestrator, so far
+	window   int64     // number of the open window; 0: none is open
+	windows  int64     // that were opened so far
+	answered bool      // a poll of the open window
+	closes   time.Time // when the open window closes at the latest
 }
 
 type call struct{ cancel context.CancelFunc }
 
 // NewGate returns an open gate. cut is called when calls are suspended and none
-// is under way: it ends the connections that carried them.
-func NewGate(cut func()) *Gate {
+// is under way: it ends the connections that carried them, and returns how long what the
+// orchestrator sent on them before it hears of that may take to arrive.
+func NewGate(cut func() (late time.Duration)) *Gate {
 	return &Gate{cut: cut, calls: map[*call]struct{}{}}
 }
 
@@ -62,14 +64,24 @@ func (g *Gate) leave(c *call) {
 	g.changed.Notify()
 }
 
+// Suspended is what a suspension found.
+type Suspended struct {
+	// Ended: calls were under way, and were ended. Their answers may be on their way.
+	Ended bool
+	// Late is how long what the orchestrator had sent may take to arrive.
+	Late time.Duration
+}
+
 // Suspend ends all calls and connections and holds further calls back until
 // [Gate.Resume]. When it returns, nothing more is sent, and nothing arrives but
 // what was on its way. It waits for the calls under way to return.
-func (g *Gate) Suspend() {
+func (g *Gate) Suspend() Suspended {
+	var s Suspended
 	g.mu.Lock()
 	g.suspensions++
 	g.changed.Notify()
 	for len(g.calls) > 0 {
+		s.Ended = true
 		for c := range g.calls {
 			c.cancel()
 		}
@@ -79,7 +91,8 @@ func (g *Gate) Suspend() {
 		g.mu.Lock()
 	}
 	g.mu.Unlock()
-	g.cut()
+	s.Late = g.cut()
+	return s
 }
 
 // Resume takes one Suspend back.
@@ -100,54 +113,108 @@ func (g *Gate) Suspended() bool {
 
 // Unrestricted reports whether calls may be made at leisure: none are held back,
 // and no window is open.
-func (g *Gate) Unrestricted() bool { return !g.Suspended() && !g.InWindow() }
+func (g *Gate) Unrestricted() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.suspensions == 0 && g.window == 0
+}
 
-// InWindow reports whether a [Gate.Window] is open, so that calls must be brief.
-func (g *Gate) InWindow() bool { return g.inWindow.Load() }
+// OpenWindow is the number of the [Gate.Window] that is open, in which calls must be
+// brief; 0: none is. It does not change while a call is under way: a window ends all of
+// its calls before it closes.
+func (g *Gate) OpenWindow() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.window
+}
 
-// Answered takes note that the orchestrator answered a poll. Where the poll was
-// made in a window, which then has what it waited for, it returns when the next
-// one is due: at the window's end at the latest, or when ctx ends.
-func (g *Gate) Answered(ctx context.Context, inWindow bool) {
-	g.answers.Add(1)
-	if !inWindow {
+// Answered takes note that the orchestrator answered a poll, and that the answer was
+// acted on. window is that in which the poll was made, 0 where it was made in none. A
+// window has then what it waited for, and Answered returns when the next poll is due:
+// when this window is closed, or ctx ends.
+func (g *Gate) Answered(ctx context.Context, window int64) {
+	if window == 0 {
 		return
 	}
 	g.mu.Lock()
-	suspended, changed := g.suspensions > 0, g.changed.Changed()
+	if g.window == window {
+		g.answered = true
+	}
 	g.mu.Unlock()
-	if suspended {
-		return // the next call waits for Resume
+	// A poll that began now would have its answer in the next trial.
+	g.AwaitClosed(ctx, window)
+}
+
+// AwaitClosed waits until a window is closed, or ctx ends.
+func (g *Gate) AwaitClosed(ctx context.Context, window int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	// Calls that begin and end wake this as well.
+	for g.window == window && g.suspensions == 0 && ctx.Err() == nil {
+		changed := g.changed.Changed()
+		g.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		g.mu.Lock()
 	}
-	select {
-	case <-changed:
-	case <-ctx.Done():
-	}
+}
+
+// Left is how long the open window will be open at most, and its number; 0: none is open.
+func (g *Gate) Left() (d time.Duration, window int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Until(g.closes), g.window
 }
 
 // windowStep is how often an open window looks whether it has what it waits for.
 const windowStep = 2 * time.Millisecond
 
-// Window interrupts a suspension for at most d: until the orchestrator has
-// answered a poll and done returns true, or until ctx ends. It reports whether
-// the orchestrator answered.
-func (g *Gate) Window(ctx context.Context, d time.Duration, done func() bool) (answered bool) {
-	before := g.answers.Load()
-	g.inWindow.Store(true)
-	g.Resume()
-	end := time.NewTimer(d)
-	defer end.Stop()
+// Ending is how a window ended.
+type Ending struct {
+	Suspended
+	Answered bool // the orchestrator answered a poll
+}
+
+// Window interrupts a suspension until the orchestrator has answered a poll and done
+// returns true, or until ctx ends: for at most unanswered while no answer has come, and
+// for at most most.
+func (g *Gate) Window(ctx context.Context, unanswered, most time.Duration, done func() bool) Ending {
+	began := time.Now()
+	g.open(began.Add(most))
 	for open := true; open; {
 		select {
-		case <-end.C:
-			open = false
 		case <-ctx.Done():
 			open = false
-		case <-time.After(windowStep):
-			open = g.answers.Load() == before || !done()
+		case <-time.After(min(windowStep, most)):
+			spent := time.Since(began)
+			answered := g.isAnswered()
+			open = spent < most && (answered && !done() || !answered && spent < unanswered)
 		}
 	}
-	g.Suspend()
-	g.inWindow.Store(false)
-	return g.answers.Load() != before
+	s := g.Suspend()
+	return Ending{Suspended: s, Answered: g.close()}
+}
+
+func (g *Gate) open(closes time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.windows++
+	g.window, g.answered, g.closes = g.windows, false, closes
+	g.suspensions--
+	g.changed.Notify()
+}
+
+func (g *Gate) isAnswered() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.answered
+}
+
+func (g *Gate) close() (answered bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.window = 0
+	return g.answered
 }

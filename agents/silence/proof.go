@@ -25,6 +25,7 @@ type Proof struct {
 	fd    int
 	ends  []netip.AddrPort // the orchestrator's
 	local map[netip.Addr]bool
+	own   func() (map[netip.Addr]bool, error) // reads local
 }
 
 // lookupLimit bounds the look-up of the orchestrator's addresses, before a run begins.
@@ -49,21 +50,30 @@ func NewProof(ctx context.Context, orchestrator string) (*Proof, error) {
 	if err != nil {
 		return fail(err)
 	}
-	p := &Proof{fd: fd, local: map[netip.Addr]bool{}}
+	p := &Proof{fd: fd, own: ownAddresses}
 	for _, a := range addresses {
 		p.ends = append(p.ends, netip.AddrPortFrom(a.Unmap(), port))
 	}
-	here, err := net.InterfaceAddrs()
-	if err != nil {
+	if p.local, err = p.own(); err != nil {
 		_ = unix.Close(fd) // nothing was written
 		return fail(err)
 	}
+	return p, nil
+}
+
+// ownAddresses are the node's.
+func ownAddresses() (map[netip.Addr]bool, error) {
+	here, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	own := map[netip.Addr]bool{}
 	for _, a := range here {
 		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
-			p.local[prefix.Addr().Unmap()] = true
+			own[prefix.Addr().Unmap()] = true
 		}
 	}
-	return p, nil
+	return own, nil
 }
 
 // endpoints are the orchestrator's addresses and port.
@@ -93,6 +103,7 @@ func endpoints(ctx context.Context, orchestrator string) ([]netip.Addr, uint16, 
 // Take is what was counted since it was called last.
 func (p *Proof) Take() (c journal.ControlTraffic, err error) {
 	var head [maxHead]byte
+	fresh := false
 	for {
 		n, _, err := unix.Recvfrom(p.fd, head[:], unix.MSG_TRUNC)
 		if errors.Is(err, unix.EAGAIN) {
@@ -105,7 +116,13 @@ func (p *Proof) Take() (c journal.ControlTraffic, err error) {
 			return c, fmt.Errorf("control packets: %w", err)
 		}
 		c.Bytes += int64(n)
-		if end, ok := p.node(head[:min(n, len(head))]); ok && !p.local[end] {
+		end, ok := p.node(head[:min(n, len(head))])
+		if ok && !p.local[end] && !fresh { // an interface may have come with another address
+			if own, err := p.own(); err == nil {
+				p.local, fresh = own, true
+			}
+		}
+		if ok && !p.local[end] {
 			c.Others, c.OthersBytes = c.Others+1, c.OthersBytes+int64(n)
 		}
 	}

@@ -57,7 +57,13 @@ func testProof(t *testing.T, address string) {
 	require.GreaterOrEqual(t, c.Packets, int64(4)) // a handshake and a byte
 	require.GreaterOrEqual(t, c.Bytes, 40*c.Packets)
 	require.Zero(t, c.Others)
-	p.local = nil // as if this node only forwarded them
+	p.local = nil // as if the address had come since
+	talk(orchestrator)
+	c, err = p.Take()
+	require.NoError(t, err)
+	require.NotZero(t, c.Packets)
+	require.Zero(t, c.Others)
+	p.local, p.own = nil, func() (map[netip.Addr]bool, error) { return nil, nil } // as if this node only forwarded them
 	talk(orchestrator)
 	c, err = p.Take()
 	require.NoError(t, err)

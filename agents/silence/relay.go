@@ -116,7 +116,7 @@ func (r *Relay) Attend(ctx context.Context, cfg executor.Config, busy Busy) erro
 	// trials repeated. From then on the relay asks now and then.
 	for pause := r.longest; backoff.Sleep(ctx, pause); pause = max(minRelayPause, pause/4) {
 		r.flush()
-		r.gate.Window(ctx, followerWindow, r.delivery.CaughtUp)
+		r.gate.Window(ctx, followerWindow, followerWindow, r.delivery.Settled)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (r *Relay) whileRelaying(ctx context.Context, busy Busy) {
 			patience = max(minRelayPause, patience/4)
 		}
 		r.flush()
-		r.gate.Window(ctx, followerWindow, r.delivery.CaughtUp)
+		r.gate.Window(ctx, followerWindow, followerWindow, r.delivery.Settled)
 		quiet, waited = 0, 0
 	}
 }

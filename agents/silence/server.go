@@ -87,7 +87,7 @@ func (s *Server) run(ctx context.Context) {
 			continue
 		}
 		s.flush()
-		s.gate.Window(ctx, followerWindow, s.delivery.CaughtUp)
+		s.gate.Window(ctx, followerWindow, followerWindow, s.delivery.Settled)
 		s.mu.Lock()
 		s.last = time.Now()
 		s.mu.Unlock()

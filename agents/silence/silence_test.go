@@ -33,7 +33,8 @@ type session struct {
 	mu        sync.Mutex
 	delivered int // records
 	cuts      int
-	calls     []span // that were made, whether or not they were cut short
+	late      time.Duration // of what was sent before a cut
+	calls     []span        // that were made, whether or not they were cut short
 	commands  *commandList
 	pending   []executor.Command // given with the next answer
 }
@@ -42,10 +43,11 @@ type span struct{ from, to time.Time }
 
 func newSession(latency time.Duration) *session {
 	s := &session{journal: &memory{}, latency: latency, commands: &commandList{}}
-	s.gate = NewGate(func() {
+	s.gate = NewGate(func() time.Duration {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.cuts++
+		return s.late
 	})
 	return s
 }
@@ -62,7 +64,7 @@ func (s *session) poll(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	inWindow := s.gate.InWindow()
+	window := s.gate.OpenWindow()
 	from, records := time.Now(), s.journal.len()
 	s.mu.Lock()
 	latency := s.latency
@@ -78,7 +80,7 @@ func (s *session) poll(ctx context.Context) {
 	s.mu.Unlock()
 	leave()
 	if answered {
-		s.gate.Answered(ctx, inWindow)
+		s.gate.Answered(ctx, window)
 	}
 }
 
@@ -99,6 +101,16 @@ func (s *session) CaughtUp() bool {
 	defer s.mu.Unlock()
 	return s.delivered >= s.journal.len()
 }
+
+// Committed implements [Delivery].
+func (s *session) Committed() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(s.delivered)
+}
+
+// Settled implements [Delivery].
+func (s *session) Settled() bool { return s.CaughtUp() }
 
 // Await implements [Delivery].
 func (s *session) Await(ctx context.Context) bool {
@@ -210,7 +222,7 @@ func (m *memory) attempts() []span {
 // transferRunner is a runner whose clients succeed after some time.
 type transferRunner struct{ takes time.Duration }
 
-func (r transferRunner) Start(_ context.Context, _ string, p *contract.Parameters) (executor.Process, error) {
+func (r transferRunner) Start(_ context.Context, _ string, p *contract.Parameters, payload io.Reader) (executor.Process, error) {
 	out, in := io.Pipe()
 	proc := &process{out: out, done: make(chan struct{}), stop: make(chan struct{})}
 	go func() {
@@ -273,7 +285,7 @@ func (s *session) config(encoded []byte, role radio.Role, o executor.Observer) e
 func TestSuspendEndsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string
-		g := NewGate(func() { order = append(order, "cut") })
+		g := NewGate(func() time.Duration { order = append(order, "cut"); return time.Second })
 		cctx, leave, err := g.Enter(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -299,7 +311,7 @@ func TestSuspendEndsCalls(t *testing.T) {
 // ends with its context.
 func TestSuspensionsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGate(func() {})
+		g := NewGate(func() time.Duration { return 0 })
 		g.Suspend()
 		g.Suspend()
 		passed := false
@@ -339,7 +351,7 @@ func TestLeaderMakesNoCallDuringATrial(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { s.run(ctx) })
 		time.Sleep(time.Second) // calls are under way when the run begins
-		leader := NewLeader(s.gate, s, 200*time.Millisecond, nil)
+		leader := NewLeader(s.gate, s, 200*time.Millisecond, 1, nil)
 		boundaries := &boundaryCheck{Leader: leader, delivered: s.CaughtUp}
 		if err := executor.Lead(ctx, s.config(sheet, radio.RoleClient, boundaries)); err != nil {
 			t.Fatal(err)
@@ -387,21 +399,23 @@ func TestLeaderWindowsGrow(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { s.run(ctx) })
-		l := NewLeader(s.gate, s, 200*time.Millisecond, nil)
+		l := NewLeader(s.gate, s, 200*time.Millisecond, 1, nil)
 		l.Leading(ctx)
 		var windows []time.Duration
 		for range 6 {
+			time.Sleep(time.Minute) // a trial
 			began := time.Now()
 			l.Boundary(ctx)
 			windows = append(windows, time.Since(began))
 		}
-		want := []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond, 3 * time.Second, 3 * time.Second}
+		want := []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond}
 		if !slices.Equal(windows, want) {
 			t.Errorf("windows of %v, expected %v", windows, want)
 		}
 		s.mu.Lock()
 		s.latency = 20 * time.Millisecond
 		s.mu.Unlock()
+		time.Sleep(time.Minute)
 		began := time.Now()
 		l.Boundary(ctx)
 		if d := time.Since(began); d > 30*time.Millisecond {
@@ -430,7 +444,7 @@ func TestLeaderCallsInAPause(t *testing.T) {
 		time.AfterFunc(15*time.Minute, func() { s.command(executor.Command{ID: "2", Kind: journal.CommandResume}) })
 		time.Sleep(time.Second)
 		began := time.Now()
-		if err := executor.Lead(ctx, s.config(sheet, radio.RoleClient, NewLeader(s.gate, s, 200*time.Millisecond, nil))); err != nil {
+		if err := executor.Lead(ctx, s.config(sheet, radio.RoleClient, NewLeader(s.gate, s, 200*time.Millisecond, 1, nil))); err != nil {
 			t.Fatal(err)
 		}
 		attempts := s.journal.attempts()

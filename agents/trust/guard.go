@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -148,11 +149,11 @@ func (g *Guard) named(protocol string) []string {
 // Start implements [executor.Runner]. It checks again what it is about to
 // start, for files can change while a run is under way, and once more when that
 // runs, and between a check and a start too.
-func (g *Guard) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
+func (g *Guard) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (executor.Process, error) {
 	if err := g.check(ctx, protocol); err != nil {
 		return nil, g.refuse(ctx, err)
 	}
-	proc, err := g.Runner.Start(ctx, protocol, p)
+	proc, err := g.Runner.Start(ctx, protocol, p, payload)
 	if err != nil {
 		return nil, err
 	}

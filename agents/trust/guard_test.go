@@ -3,6 +3,7 @@ package trust
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func (e *engine) Digest(_ context.Context, protocol string) (driverdigest.Digest
 	return d, nil
 }
 
-func (e *engine) Start(context.Context, string, *contract.Parameters) (executor.Process, error) {
+func (e *engine) Start(context.Context, string, *contract.Parameters, io.Reader) (executor.Process, error) {
 	e.started++
 	return nil, errors.New("not started in this test")
 }
@@ -79,7 +80,7 @@ func (*folders) Newest(string) (string, time.Time) {
 func TestRefusalNamesTheNewestFile(t *testing.T) {
 	e := &folders{engine{pinned: map[string]driverdigest.Digest{"mine": "sha256:b"}}}
 	g := &Guard{Runner: e, Drivers: e, Sheet: &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "t", Protocol: "mine", Digests: []string{"sha256:a"}}}}}
-	_, err := g.Start(t.Context(), "mine", nil)
+	_, err := g.Start(t.Context(), "mine", nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "changed last is __pycache__/x.pyc, at 2026-11-22T09:30:00Z") {
 		t.Errorf("error %v", err)
 	}
@@ -99,7 +100,7 @@ func TestCheckThatIsCutShortRefusesNothing(t *testing.T) {
 	g := &Guard{Runner: e, Drivers: e, Sheet: &runsheet.Sheet{}, Refused: func(err error) { t.Errorf("refused: %v", err) }}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(time.Millisecond, cancel)
-	if _, err := g.Start(ctx, "mine", nil); !errors.Is(err, context.Canceled) {
+	if _, err := g.Start(ctx, "mine", nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("the start ends with %v", err)
 	}
 }

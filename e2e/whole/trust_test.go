@@ -5,8 +5,10 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,6 +91,19 @@ type bench struct {
 	between  *between
 	url      string // of the one between
 	base     string // of the orchestrator
+	radio    map[radio.Role]string
+}
+
+// loopbackAddresses are one of 127.0.0.0/8 for each role, of this test alone: agents answer
+// questions about the path at one port, and tests run side by side.
+func loopbackAddresses() map[radio.Role]string {
+	out := map[radio.Role]string{}
+	n := rand.Uint32()
+	for _, role := range radio.Roles {
+		n++
+		out[role] = netip.AddrFrom4([4]byte{127, byte(1 + n>>16%254), byte(n >> 8), byte(n)}).String()
+	}
+	return out
 }
 
 // between forwards every call, and can change the answers of Poll.
@@ -135,7 +150,7 @@ func again[Q, A any](call func(context.Context, *connect.Request[Q]) (*connect.R
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, data: t.TempDir(), drivers: drivers(t)}
+	b := &bench{t: t, data: t.TempDir(), drivers: drivers(t), radio: loopbackAddresses()}
 	cat, err := catalog.Load(catalog.Config{DriversDir: b.drivers})
 	require.NoError(t, err)
 	s, err := server.Start(t.Context(), server.Config{Listen: "127.0.0.1:0", DatabaseURL: storetest.URL(t), DataDir: b.data, Catalog: cat, Version: "test",
@@ -171,8 +186,7 @@ func (b *bench) agents(driversDir string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 3)
 	for _, role := range []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer} {
-		cfg := agent.Config{Name: string(role), Role: role, Orchestrator: b.url, StateDir: b.t.TempDir(), DriversDir: driversDir, Device: "lo", RadioAddress: "127.0.0.1",
-			Peers: map[radio.Role]string{radio.RoleClient: "127.0.0.1", radio.RoleServer: "127.0.0.1", radio.RoleRelay: "127.0.0.1"},
+		cfg := agent.Config{Name: string(role), Role: role, Orchestrator: b.url, StateDir: b.t.TempDir(), DriversDir: driversDir, Device: "lo", RadioAddress: b.radio[role], Peers: b.radio,
 			Trust: trust.Config{File: filepath.Join(signing.Dir(b.data), signing.PublicFile)}, FloorBytes: -1, Version: "test", Logger: slog.New(slog.DiscardHandler)}
 		go func() { done <- agent.Run(ctx, cfg) }()
 	}

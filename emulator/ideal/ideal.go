@@ -11,7 +11,8 @@
 // and no ARQ repeats frames, smaller sizes are tried as well, in steps of √2, and
 // the best one counts: long packets might hardly ever get through. Relays know as much.
 // The receiver sends nothing but one acknowledgement of 1 + 28 bytes after the
-// last byte. Airtime, frames and their headers, the code's share of the rate, delay,
+// last byte. That the radio at the end holds packets back or hands some out twice is left
+// out: nobody is faster by it. Airtime, frames and their headers, the code's share of the rate, delay,
 // turnaround and the sharing of the medium are the emulator's own; queues never
 // overflow. The flow is alone on the channel and starts with the channel's clock.
 //

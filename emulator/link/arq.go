@@ -207,6 +207,7 @@ type timerKind uint8
 const (
 	timerNACK timerKind = iota
 	timerGivenUp
+	timerHeld
 )
 
 // timers is a binary heap, by time and then by order of setting.

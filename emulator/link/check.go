@@ -128,6 +128,12 @@ func (c *checker) layers(n *radio.Network) {
 			c.bad("ARQ with a NACK timer of %d frames and %d retransmissions, expected no negative numbers", a.NACKTimerFrames, a.Persistence)
 		}
 	}
+	if r := n.Reordering; r != nil && (!(r.Share >= 0 && r.Share <= 1) || r.Delay < 0 || r.Delay > time.Hour) {
+		c.bad("reordering: a share of %g is held back for %s, expected 0 to 1 and 0 to 1h", r.Share, r.Delay)
+	}
+	if d := n.Duplication; d != nil && !(d.Share >= 0 && d.Share <= 1) {
+		c.bad("duplication: a share of %g, expected 0 to 1", d.Share)
+	}
 	a := n.Access
 	if a == nil {
 		return

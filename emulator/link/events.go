@@ -67,10 +67,13 @@ func (l *Network) run(now time.Duration) {
 }
 
 func (l *Network) expire(t timer) {
-	if t.kind == timerNACK {
+	switch t.kind {
+	case timerNACK:
 		l.nackDue(int(t.direction), t.frame)
-	} else {
+	case timerGivenUp:
 		l.gaveUp(int(t.direction), t.frame)
+	case timerHeld:
+		l.letGo(int(t.direction), t.frame)
 	}
 }
 
@@ -144,7 +147,7 @@ func (l *Network) delivered(i int, p packet) {
 	d.hop.DeliveredPackets++
 	d.hop.DeliveredBytes += int64(p.bytes)
 	if int(p.dst) == d.to {
-		l.leave(d.to, p, Delivered)
+		l.arrived(i, p)
 		return
 	}
 	to := d.to

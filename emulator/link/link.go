@@ -45,6 +45,7 @@ type Exit struct {
 	Bytes   int
 	Outcome Outcome
 	Marked  bool // by a queue: the packet has met congestion
+	Copy    bool // of a packet that comes out again, with the same handle
 }
 
 // Event is what an observer sees of one packet at one hop.
@@ -119,6 +120,7 @@ type direction struct {
 
 	inFlight ring[flight]
 	lastDue  time.Duration
+	handed   uint64 // packets that have come to their destination over it
 	hop      radiocontrol.Hop
 
 	// The line at its best at any time: bounds of what is still to come.
@@ -165,6 +167,7 @@ type Network struct {
 	now      time.Duration
 	order    uint64
 	timers   timers
+	handOut  handOut
 	inside   int
 	exits    []Exit
 	given    int // exits handed out by the last Advance
@@ -176,7 +179,7 @@ func New(n *radio.Network, seed uint64) (*Network, error) {
 	if err := Check(n); err != nil {
 		return nil, err
 	}
-	l := &Network{turnaround: n.Turnaround, queue: n.Queue, shared: n.Medium == radio.MediumShared, seed: seed}
+	l := &Network{handOut: handOut{reordering: n.Reordering, duplication: n.Duplication}, turnaround: n.Turnaround, queue: n.Queue, shared: n.Medium == radio.MediumShared, seed: seed}
 	if a := n.Access; a != nil && a.TDMA != nil {
 		l.tdma = newTDMA(n)
 	} else if a != nil {

@@ -3,6 +3,7 @@ package tun
 import (
 	"bufio"
 	"bytes"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type control struct {
 	e       *Emulator
 	path    string
 	nodes   []node
+	labKey  ed25519.PrivateKey // empty: no lab
 	log     *slog.Logger
 	socket  net.Listener
 	clients sync.WaitGroup
@@ -49,6 +51,7 @@ type trial struct {
 	seed    uint64
 	network *radio.Network
 	capture *capture
+	traffic *traffic // nil: it is not counted
 	bounds  *forecast
 }
 
@@ -74,7 +77,7 @@ func listen(cfg Config, e *Emulator) (*control, error) {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), s.Close())
 	}
 	nodes = append(nodes, cfg.secondNodes(nodes)...)
-	return &control{e: e, path: cfg.ControlSocket, nodes: nodes, log: cfg.Logger, socket: s, conns: map[net.Conn]bool{}}, nil
+	return &control{e: e, path: cfg.ControlSocket, nodes: nodes, labKey: cfg.LabKey, log: cfg.Logger, socket: s, conns: map[net.Conn]bool{}}, nil
 }
 
 // serve accepts clients until close.
@@ -173,13 +176,13 @@ func parseRequest(line []byte) (*radiocontrol.Request, error) {
 		return nil, errors.New("request: more than one JSON document on the line")
 	}
 	n := 0
-	for _, set := range []bool{req.Configure != nil, req.Begin != nil, req.End != nil, req.Status != nil, req.Quiet != nil} {
+	for _, set := range []bool{req.Configure != nil, req.Begin != nil, req.End != nil, req.Status != nil, req.Quiet != nil, req.Vouch != nil} {
 		if set {
 			n++
 		}
 	}
 	if n != 1 {
-		return nil, fmt.Errorf("request: %d of configure, begin, end, status, quiet are set, expected exactly one", n)
+		return nil, fmt.Errorf("request: %d of configure, begin, end, status, quiet, vouch are set, expected exactly one", n)
 	}
 	return &req, nil
 }
@@ -187,6 +190,10 @@ func parseRequest(line []byte) (*radiocontrol.Request, error) {
 var errEnded = errors.New("the emulator is ending")
 
 func (c *control) handle(req *radiocontrol.Request, rep *radiocontrol.Reply) (err error) {
+	if req.Vouch != nil { // what it needs never changes: it does not wait for a trial's end
+		rep.Proof, err = c.vouch(req.Vouch)
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -280,6 +287,9 @@ func (c *control) begin(b *radiocontrol.Begin) error {
 			return fmt.Errorf("begin: %w", err)
 		}
 	}
+	if b.Listeners.Last > 0 {
+		t.traffic = newTraffic(b, len(c.e.devices), m.radios, l.now)
+	}
 	t.bounds = foresee(n, b.Seed, b.Flows)
 	c.trial = t
 	if !l.do(func(l *loop) {
@@ -287,10 +297,11 @@ func (c *control) begin(b *radiocontrol.Begin) error {
 		if l.stoppable {
 			l.pulse.start(time.Since(l.start))
 		}
-		if k := t.capture; k != nil {
-			k.begin(time.Now())
-			l.record(k)
+		l.overdue.start(b.TolerateLate)
+		if t.capture != nil {
+			t.capture.begin(time.Now())
 		}
+		l.observe(t.traffic, t.capture)
 	}) {
 		return errEnded
 	}
@@ -311,9 +322,9 @@ func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
 	r := &radiocontrol.Report{}
 	var overrun, writeErrors int64
 	if !c.e.loop.do(func(l *loop) {
-		l.record(nil)
 		l.release()
-		r.Duration, r.Hops, r.Stalled = l.now(), hopsOf(l.radios), l.pulse.stop()
+		l.observe(nil, nil)
+		r.Duration, r.Hops, r.Stalled, r.Late = l.now(), hopsOf(l.radios), l.pulse.stop(), l.overdue.report()
 		for i := range l.radios {
 			r.BusyShare = max(r.BusyShare, l.radios[i].net.BusyShare())
 		}
@@ -323,6 +334,9 @@ func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
 		return nil, errEnded
 	}
 	c.trial = nil
+	if t.traffic != nil {
+		r.Traffic = t.traffic.report(c.e.devices)
+	}
 	if r.Stalled > 0 {
 		c.log.Warn("the emulator did not run for some time during a trial", "trial", t.name, "for", r.Stalled)
 	}
@@ -441,8 +455,8 @@ func (c *control) abandon() {
 	if t == nil {
 		return
 	}
+	c.e.loop.do(func(l *loop) { l.observe(nil, nil) })
 	if t.capture != nil {
-		c.e.loop.do(func(l *loop) { l.record(nil) })
 		if err := t.capture.finish(); err != nil {
 			c.log.Warn("packet log is incomplete", "trial", t.name, "error", err)
 		}

@@ -20,6 +20,10 @@ type device struct {
 	node node
 	fd   int
 	keep bool // it outlives this process
+	// Where it is: the network namespace, as /proc/self/ns/net names it, and the interface's
+	// index there.
+	namespace string
+	index     int
 }
 
 // transmitQueuePackets is how many packets the kernel holds between a sender
@@ -33,13 +37,30 @@ func openDevice(name string, n node, mtu int, keep bool) (*device, error) {
 		if err := d.create(); err != nil {
 			return err
 		}
-		return d.configure(mtu)
+		if err := d.configure(mtu); err != nil {
+			return err
+		}
+		return d.locate()
 	})
 	if err != nil {
 		d.close()
 		return nil, fmt.Errorf("device %s of node %s: %w", name, n.role, err)
 	}
 	return d, nil
+}
+
+// locate notes where the device is. It runs inside the device's namespace.
+func (d *device) locate() error {
+	var err error
+	if d.namespace, err = os.Readlink("/proc/thread-self/ns/net"); err != nil {
+		return fmt.Errorf("network namespace: %w", err)
+	}
+	l, err := netlink.LinkByName(d.name)
+	if err != nil {
+		return err
+	}
+	d.index = l.Attrs().Index
+	return nil
 }
 
 // in runs f inside the device's network namespace.

@@ -59,6 +59,8 @@ type loop struct {
 	writeErrors int64
 	late        lateness
 	pulse       pulse                 // of the trial under way
+	overdue     overdue               // the same
+	traffic     *traffic              // the same; nil: it is not counted
 	dropped     map[radio.Role]uint64 // by queues of networks that were replaced
 
 	mu       sync.Mutex
@@ -278,6 +280,9 @@ func (l *loop) read(device int) {
 				l.unroutable++
 				break
 			}
+			if l.traffic != nil {
+				l.traffic.enter(h, device, s.device[to], b[:n])
+			}
 			if s.net.Enter(now, from, to, n, h, capable(b)) {
 				continue // the network has the buffer now
 			}
@@ -309,6 +314,7 @@ func (l *loop) find(s *side, address uint32) int {
 // release gives out what is due.
 func (l *loop) release() {
 	now := l.now()
+	late := time.Duration(0) // of the packet that was due first
 	for i := range l.radios {
 		s := &l.radios[i]
 		for _, e := range s.net.Advance(now) {
@@ -321,10 +327,14 @@ func (l *loop) release() {
 					l.writeErrors++ // the device is down; the packet is lost behind the radio
 				}
 				l.late.add(now - e.At)
+				late = max(late, now-e.At)
 			}
-			l.pool.put(e.Handle)
+			if !e.Copy {
+				l.pool.put(e.Handle)
+			}
 		}
 	}
+	l.overdue.add(late)
 }
 
 // nextExit bounds the time of the next packet to come out from below; false where
@@ -417,20 +427,30 @@ func (l *loop) close() {
 	})
 }
 
-// record starts a packet log, or ends it with nil.
-func (l *loop) record(c *capture) {
+// observe counts what passes the radios, and writes it into a packet log; nil: neither.
+func (l *loop) observe(t *traffic, c *capture) {
+	l.traffic = t
 	before := 0 // hops of the radios before
 	for i := range l.radios {
 		net := l.radios[i].net
-		if c == nil {
-			net.Observe(nil)
-			continue
-		}
 		first := before
-		net.Observe(func(e link.Event) {
-			e.Hop += first
-			c.add(e, l.pool.at(e.Handle)[:e.Bytes])
-		})
 		before += len(net.Hops())
+		switch {
+		case t == nil && c == nil:
+			net.Observe(nil)
+		case c == nil:
+			net.Observe(func(e link.Event) {
+				e.Hop += first
+				t.add(&e)
+			})
+		default:
+			net.Observe(func(e link.Event) {
+				e.Hop += first
+				if t != nil {
+					t.add(&e)
+				}
+				c.add(e, l.pool.at(e.Handle)[:e.Bytes])
+			})
+		}
 	}
 }

@@ -3,7 +3,25 @@ package tun
 import (
 	"testing"
 	"time"
+
+	"linktrial/internal/radiocontrol"
 )
+
+// What is tolerated is nothing that was missed, and nothing is reported that nobody asks for.
+func TestOverdue(t *testing.T) {
+	var o overdue
+	o.add(time.Second) // before the trial
+	if got := o.report(); got != nil {
+		t.Errorf("%v", got)
+	}
+	o.start(5 * time.Millisecond)
+	for _, late := range []time.Duration{0, 4 * time.Millisecond, 25 * time.Millisecond, 6 * time.Millisecond} {
+		o.add(late)
+	}
+	if got, want := *o.report(), (radiocontrol.Late{Missed: 21 * time.Millisecond, Longest: 25 * time.Millisecond}); got != want {
+		t.Errorf("%v, expected %v", got, want)
+	}
+}
 
 // What a busy machine explains is no stall; a stall counts whole, and none does that
 // lies outside of a trial.

@@ -7,6 +7,7 @@ package tun
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,6 +50,10 @@ type Config struct {
 	// Telemetry makes each radio answer SNMP and HTTP in its node's namespace, on
 	// the ports that internal/radio names.
 	Telemetry bool `json:"telemetry,omitempty"`
+
+	// LabKey is the private key (Ed25519) of the lab, with which the emulator vouches for
+	// the nodes that it has devices in; empty: it vouches for none.
+	LabKey ed25519.PrivateKey `json:"lab_key,omitempty"`
 
 	Logger *slog.Logger `json:"-"` // nil: no log
 	Ready  func()       `json:"-"` // called once packets can flow
@@ -230,6 +235,9 @@ func (c *Config) secondNodes(nodes []node) []node {
 func (c *Config) check() ([]node, error) {
 	if c.Network == nil {
 		return nil, errors.New("no network")
+	}
+	if len(c.LabKey) != 0 && len(c.LabKey) != ed25519.PrivateKeySize {
+		return nil, fmt.Errorf("key of the lab: %d bytes, expected %d", len(c.LabKey), ed25519.PrivateKeySize)
 	}
 	if len(c.Device) > 15 || strings.ContainsAny(c.Device, "/ \t\n%:") {
 		return nil, fmt.Errorf("device name %q, expected at most 15 letters and digits", c.Device)

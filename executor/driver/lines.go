@@ -4,7 +4,6 @@
 package driver
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -41,39 +40,50 @@ type Line struct {
 	Reason, Message string
 }
 
+// Payload takes what a server has handed over of a transfer; b is good until it returns.
+// The error is what is wrong with it.
+type Payload func(transfer string, b []byte) error
+
 // Lines reads a driver's events until its output ends or breaks the contract;
 // the last line then names the fault, and nothing more is read, so that the
-// driver must be ended. The channel must be read until it is closed.
-func Lines(out io.ReadCloser, clock Clock) <-chan Line {
+// driver must be ended. The channel must be read until it is closed. Payload between the
+// events goes to payload before the next event is read; nil: there must be none.
+func Lines(out io.ReadCloser, clock Clock, payload Payload) <-chan Line {
 	c := make(chan Line, 64)
 	go func() {
 		defer close(c)
 		defer out.Close()
-		r := bufio.NewReaderSize(out, contract.MaxLine+2)
+		r := contract.NewOutput(out)
 		lines := rate.NewLimiter(linesPerSecond, linesBurst)
 		bytes := rate.NewLimiter(bytesPerSecond, bytesBurst)
 		for {
-			text, err := r.ReadSlice('\n')
-			if errors.Is(err, bufio.ErrBufferFull) {
-				c <- Line{Reason: journal.ReasonGarbage, Message: contract.ErrLineTooLong.Error()}
-				return
-			}
-			if err != nil {
+			e, size, block, err := r.Next()
+			var breach *contract.BreachError
+			switch {
+			case errors.As(err, &breach):
+			case err != nil:
 				// The process ended, for which the reader waits elsewhere; a
 				// killed process may leave half a line.
 				return
+			case e.Event == contract.KindPayload && payload == nil:
+				err = errors.New("payload of a driver that is no server of a transfer")
+			case e.Event == contract.KindPayload:
+				// As much as the radio carries, of transfers whose size is known: no flood.
+				err = payload(e.Transfer, block)
+			}
+			if err != nil {
+				c <- Line{Reason: journal.ReasonGarbage, Message: err.Error()}
+				return
+			}
+			if e.Event == contract.KindPayload {
+				continue
 			}
 			now := clock.Now()
-			if !lines.AllowN(now, 1) || !bytes.AllowN(now, len(text)) {
+			if !lines.AllowN(now, 1) || !bytes.AllowN(now, size) {
 				c <- Line{Reason: journal.ReasonFlood, Message: fmt.Sprintf("over %d lines or %d bytes per second on standard output", linesPerSecond, bytesPerSecond)}
 				return
 			}
-			e, err := contract.ParseEvent(text)
-			if err != nil {
-				c <- Line{Reason: journal.ReasonGarbage, Message: fmt.Sprintf("%v: %.120q", err, text)}
-				return
-			}
-			c <- Line{Event: e, Size: len(text), At: now}
+			c <- Line{Event: e, Size: size, At: now}
 		}
 	}()
 	return c

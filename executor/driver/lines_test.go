@@ -2,6 +2,8 @@ package driver
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -24,9 +26,18 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("nonsense\n"))
 	f.Add([]byte(strings.Repeat("y", contract.MaxLine+3)))
 	f.Add([]byte(`{"event":"connected","transfer":"00000000000000000000000000000000"}` + "\n{"))
+	f.Add([]byte(`{"event":"payload","transfer":"00000000000000000000000000000000","bytes":3}` + "\n\x00\n{" + `{"event":"ready","info":{"implementation":"x"}}` + "\n"))
+	f.Add([]byte(`{"event":"payload","transfer":"00000000000000000000000000000000","bytes":1048577}` + "\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		faults := 0
-		for l := range Lines(io.NopCloser(bytes.NewReader(b)), systemClock{}) {
+		taken := 0
+		take := func(transfer string, block []byte) error {
+			if taken += len(block); len(block) == 0 || len(transfer) != 32 || taken > 1000 {
+				return fmt.Errorf("%d bytes, %d in all", len(block), taken)
+			}
+			return nil
+		}
+		for l := range Lines(io.NopCloser(bytes.NewReader(b)), systemClock{}, take) {
 			if faults > 0 {
 				t.Fatal("something was read after a fault")
 			}
@@ -38,4 +49,34 @@ func FuzzLines(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestPayloadBetweenEvents(t *testing.T) {
+	const id = "00000000000000000000000000000001"
+	line := `{"event":"payload","transfer":"` + id + `","bytes":%d}` + "\n%s"
+	text := fmt.Sprintf(line, 5, "a\n{\"b") + `{"event":"ready","info":{"implementation":"x"}}` + "\n" + fmt.Sprintf(line, 2, "cd")
+	read := func(payload Payload) (kinds, faults []string) {
+		for l := range Lines(io.NopCloser(strings.NewReader(text)), systemClock{}, payload) {
+			if l.Event == nil {
+				faults = append(faults, l.Message)
+			} else {
+				kinds = append(kinds, string(l.Event.Event))
+			}
+		}
+		return kinds, faults
+	}
+	got := ""
+	kinds, faults := read(func(transfer string, b []byte) error {
+		got += transfer[31:] + ":" + string(b) + ";"
+		return nil
+	})
+	if got != "1:a\n{\"b;1:cd;" || len(kinds) != 1 || kinds[0] != "ready" || faults != nil {
+		t.Errorf("taken %q, events %v, faults %v", got, kinds, faults)
+	}
+	if kinds, faults = read(func(string, []byte) error { return errors.New("too much") }); kinds != nil || len(faults) != 1 || faults[0] != "too much" {
+		t.Errorf("events %v, faults %v", kinds, faults)
+	}
+	if kinds, faults = read(nil); kinds != nil || len(faults) != 1 || !strings.Contains(faults[0], "no server of a transfer") {
+		t.Errorf("events %v, faults %v", kinds, faults)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/radiocontrol"
 )
 
 // Tolerance is by how much times of two programs may differ.
@@ -42,8 +43,8 @@ func At(place string) *Tolerance {
 	return &RealTime
 }
 
-// of is by how much a driver's time may differ from the given one.
-func (t *Tolerance) of(d time.Duration) time.Duration {
+// Of is by how much a driver's time may differ from the given one.
+func (t *Tolerance) Of(d time.Duration) time.Duration {
 	return t.Slack + time.Duration(t.Share*float64(d))
 }
 
@@ -73,20 +74,20 @@ func (s *Seen) Clock(connect, elapsed time.Duration, t *Tolerance) *Fault {
 	if s.Result.IsZero() || s.Started.IsZero() {
 		return nil
 	}
-	if lived := s.Result.Sub(s.Started); connect+elapsed > lived+t.of(lived) {
+	if lived := s.Result.Sub(s.Started); connect+elapsed > lived+t.Of(lived) {
 		return fault(journal.ReasonLongerThanRun, "the driver reports %s for connecting and %s for the transfer, its process had run for %s when it reported the result", show(connect), show(elapsed), show(lived))
 	}
 	if !s.Connected.IsZero() {
 		between := s.Result.Sub(s.Connected)
 		switch {
-		case elapsed > between+t.of(between):
+		case elapsed > between+t.Of(between):
 			return fault(journal.ReasonLongerThanRun, "the driver reports %s for the transfer, its result came %s after its connected event", show(elapsed), show(between))
-		case elapsed < between-t.of(between):
+		case elapsed < between-t.Of(between):
 			return fault(journal.ReasonShorterThanRun, "the driver reports %s for the transfer, its result came %s after its connected event", show(elapsed), show(between))
 		}
 	}
 	if !s.Ready.IsZero() {
-		if whole := s.Result.Sub(s.Ready); connect+elapsed < whole-t.of(whole) {
+		if whole := s.Result.Sub(s.Ready); connect+elapsed < whole-t.Of(whole) {
 			return fault(journal.ReasonShorterThanRun, "the driver reports %s for connecting and %s for the transfer, its result came %s after its ready event", show(connect), show(elapsed), show(whole))
 		}
 	}
@@ -102,12 +103,30 @@ func Sent(payload, counted int64) *Fault {
 	return fault(journal.ReasonMoreThanSent, "the drivers report %d bytes of payload, the radio's interface sent %d bytes with all headers meanwhile", payload, counted)
 }
 
+// leastAnswer is fewer bytes than the other end of any transfer sends: it accepts the
+// connection, and says that it has everything. Two ARP packets are not more.
+const leastAnswer = 100
+
+// Received holds the payload of all flows that arrived at a node in an attempt, and
+// whether other ends have answered there, against what its interface has received
+// meanwhile, and says what is wrong; empty: nothing. No driver sees which way the other
+// end sends.
+func Received(payload, counted int64) string {
+	if max(payload, leastAnswer) <= counted {
+		return ""
+	}
+	return fmt.Sprintf("what the other end sent did not come over the radio, whose interface received %d bytes with all headers meanwhile (%d bytes of payload): on the other node 'ip route get' to this node's radio address must name its radio's interface", counted, payload)
+}
+
 // End is what one end of a transfer reports of it.
 type End struct {
 	SizeBytes     int64
 	Elapsed       time.Duration
 	Digest        string
 	Code, Message string // of an error of the server; it has no figures then
+	// Packets is, at the server, how long it took from when the payload had begun until as
+	// many bytes as it has had arrived over its radio; 0: that is not known.
+	Packets time.Duration
 }
 
 // Ends holds what the client reports of a transfer that succeeded against what
@@ -124,11 +143,18 @@ func Ends(client, server *End) *Fault {
 		return fault(journal.ReasonSizeDiffers, "the client reports %d bytes sent, the server %d bytes received", client.SizeBytes, server.SizeBytes)
 	case client.Digest != server.Digest:
 		return fault(journal.ReasonDigestDiffers, "the client reports the SHA-256 %s of what it sent, the server %s of what it received", client.Digest, server.Digest)
-	case server.Elapsed > client.Elapsed+RealTime.of(client.Elapsed):
+	case server.Elapsed > client.Elapsed+RealTime.Of(client.Elapsed):
 		return fault(journal.ReasonServerIsLonger, "the client reports %s from the header to the answer, the server %s from the header to the last byte", show(client.Elapsed), show(server.Elapsed))
+	case client.Elapsed < server.Packets-radioSlack-part(server.Packets, clockShare):
+		return fault(journal.ReasonFasterThanPackets, "the client reports %s for the transfer, at the server's radio %s passed from when %d bytes had arrived until as many bytes as the payload has had",
+			show(client.Elapsed), show(server.Packets), radiocontrol.Opening)
 	}
 	return nil
 }
+
+// clockShare is by how much clocks of two machines may run apart: each is slewed by at most
+// 500 ppm (adjtimex(2)), and is off by less than 500 ppm where nothing corrects it.
+const clockShare = 0.002
 
 // show is a time as people read it: to the millisecond.
 func show(d time.Duration) string {

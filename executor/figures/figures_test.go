@@ -94,6 +94,18 @@ func network(medium radio.Medium) *radio.Network {
 	}}
 }
 
+// What the other end sends is counted here, too: payload, or the answers to it.
+func TestReceived(t *testing.T) {
+	for _, c := range []struct {
+		payload, counted int64
+		right            bool
+	}{{0, 100, true}, {0, 84, false}, {5000, 5000, true}, {5000, 4999, false}} {
+		if got := Received(c.payload, c.counted); (got == "") != c.right {
+			t.Errorf("%d bytes of payload and %d counted: %q", c.payload, c.counted, got)
+		}
+	}
+}
+
 func TestFaster(t *testing.T) {
 	// 8000 bytes in six packets, 8120 bytes with headers, take 1.015 s at the second
 	// hop's 64 kbit/s of user bits, the answer 2.6 ms; at the first hop's 500 kbit/s
@@ -245,7 +257,7 @@ func TestDelivered(t *testing.T) {
 		"nothing counted, nothing": {nil, hops(0, 0, 0), ""},
 		"no report":                {two, nil, ""},
 	} {
-		if got := Delivered(n, c.flows, c.hops); reason(got) != c.want {
+		if got := Delivered(n, c.flows, &radiocontrol.Report{Hops: c.hops}, nil); reason(got) != c.want {
 			t.Errorf("%s: %+v, expected %q", name, got, c.want)
 		}
 	}
@@ -264,6 +276,8 @@ func TestEnds(t *testing.T) {
 		"another size":            {End{SizeBytes: 999, Elapsed: 10 * time.Second, Digest: "d"}, journal.ReasonSizeDiffers},
 		"another digest":          {End{SizeBytes: 1000, Elapsed: 10 * time.Second, Digest: "e"}, journal.ReasonDigestDiffers},
 		"an error":                {End{Code: "corrupted", Message: "byte 7"}, journal.ReasonServerFailed},
+		"packets as long":         {End{SizeBytes: 1000, Elapsed: time.Second, Digest: "d", Packets: 10_022 * time.Millisecond}, ""},
+		"packets took longer":     {End{SizeBytes: 1000, Elapsed: time.Second, Digest: "d", Packets: 10_023 * time.Millisecond}, journal.ReasonFasterThanPackets},
 	} {
 		if got := Ends(&client, &c.server); reason(got) != c.want {
 			t.Errorf("%s: %+v, expected %q", name, got, c.want)
@@ -293,11 +307,11 @@ func TestTwoRadios(t *testing.T) {
 	hop := radiocontrol.Hop{From: radio.RoleClient, To: radio.RoleRelay, DeliveredBytes: 600_000}
 	second := hop
 	second.Second = true
-	if got := Delivered(n, []Flow{*f}, []radiocontrol.Hop{hop, second}); got != nil {
+	if got := Delivered(n, []Flow{*f}, &radiocontrol.Report{Hops: []radiocontrol.Hop{hop, second}}, nil); got != nil {
 		t.Errorf("half of the payload over each: %+v", got)
 	}
 	second.DeliveredBytes = 400_000
-	if got := reason(Delivered(n, []Flow{*f}, []radiocontrol.Hop{hop, second})); got != journal.ReasonMoreThanSent {
+	if got := reason(Delivered(n, []Flow{*f}, &radiocontrol.Report{Hops: []radiocontrol.Hop{hop, second}}, nil)); got != journal.ReasonMoreThanSent {
 		t.Errorf("less than the payload over both: %q", got)
 	}
 }

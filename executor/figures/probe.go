@@ -18,7 +18,7 @@ func Probe(p *contract.ProbeFigures, elapsed time.Duration, t *Tolerance) *Fault
 		return fault(journal.ReasonMoreThanSent, "the driver reports %d packets received, of %d that were sent", p.Received, p.Sent)
 	case p.ReceivedBytes > p.SentBytes:
 		return fault(journal.ReasonMoreThanSent, "the driver reports %d bytes received, of %d that were sent", p.ReceivedBytes, p.SentBytes)
-	case p.Delay != nil && time.Duration(p.Delay.MaxNS-p.Delay.MinNS) > elapsed+t.of(elapsed):
+	case p.Delay != nil && time.Duration(p.Delay.MaxNS-p.Delay.MinNS) > elapsed+t.Of(elapsed):
 		return fault(journal.ReasonLongerThanRun, "the driver reports delays from %s to %s, the probe ran for %s",
 			time.Duration(p.Delay.MinNS), time.Duration(p.Delay.MaxNS), show(elapsed))
 	}

@@ -113,28 +113,27 @@ func Least(n *radio.Network, f *Flow) time.Duration {
 	route := n.Route(f.From, f.To)
 	shared := n.Medium == radio.MediumShared
 	turns := turnsOf(n)
-	var sum, longest, delays, back time.Duration // of the payload on all hops, on the slowest; of propagation; of the answer
-	last := time.Duration(0)                     // propagation on the hop to the server
+	var sum, slowest, delays time.Duration // of the payload on all hops, on the slowest; of propagation
+	last := time.Duration(0)               // propagation on the hop to the server
 	for i := 1; i < len(route); i++ {
-		there, answer := hopOf(n, route[i-1], route[i]), hopOf(n, route[i], route[i-1])
-		if there.rate <= 0 || answer.rate <= 0 {
+		there := hopOf(n, route[i-1], route[i])
+		if there.rate <= 0 {
 			continue
 		}
 		air := there.payload(n, f.SizeBytes) + time.Duration(packets(n, f.SizeBytes)-1)*turns.gap
-		sum, longest = sum+air, max(longest, turns.owned(route[i-1], air))
+		sum, slowest = sum+air, max(slowest, turns.owned(route[i-1], air))
 		delays, last = delays+there.delay, there.delay
-		back += answer.delay + answer.packet(n, answerBytes)
 	}
 	// On a shared medium there is one transmission at a time, and a change of the
 	// sender between two hops; while a packet propagates others may be sent.
-	data, arrived := longest, delays
+	data, arrived := slowest, delays
 	if shared {
-		data = max(longest+delays-last, sum+time.Duration(len(route)-2)*turns.change)
+		data = max(slowest+delays-last, sum+time.Duration(len(route)-2)*turns.change)
 		arrived = last
 	}
 	// The answer waits for the last byte's arrival and for the radio's turnaround,
 	// which pass at the same time.
-	return data + max(arrived, turns.change) + back
+	return data + max(arrived, turns.change) + answerWay(n, route)
 }
 
 // turns is what the access to the medium costs at its best.
@@ -185,9 +184,10 @@ func (t *turns) owned(by radio.Role, air time.Duration) time.Duration {
 }
 
 // Delivered holds the payload of all flows of an attempt against what the
-// emulated radios delivered on each hop of their ways.
-func Delivered(n *radio.Network, flows []Flow, hops []radiocontrol.Hop) *Fault {
-	if n == nil || len(hops) == 0 {
+// emulated radios delivered on each hop of their ways: at the ports of the attempt's
+// listeners, where the report has that, else of all packets.
+func Delivered(n *radio.Network, flows []Flow, report *radiocontrol.Report, stations []Station) *Fault {
+	if n == nil || report == nil || len(report.Hops) == 0 {
 		return nil
 	}
 	type way struct{ from, to radio.Role }
@@ -199,13 +199,23 @@ func Delivered(n *radio.Network, flows []Flow, hops []radiocontrol.Hop) *Fault {
 		}
 	}
 	delivered := map[way]int64{} // by all radios of the nodes
-	for _, h := range hops {
-		delivered[way{h.From, h.To}] += h.DeliveredBytes
+	of := ""
+	if len(report.Traffic) > 0 {
+		of = " to and from the ports of the attempt"
+		for i := range report.Traffic {
+			if t := &report.Traffic[i]; Of(t, stations) {
+				delivered[way{t.From, t.To}] += t.DeliveredBytes
+			}
+		}
+	} else {
+		for _, h := range report.Hops {
+			delivered[way{h.From, h.To}] += h.DeliveredBytes
+		}
 	}
-	for _, h := range hops {
+	for _, h := range report.Hops {
 		at := way{h.From, h.To}
 		if p := payload[at]; p > delivered[at] {
-			return fault(journal.ReasonMoreThanSent, "the drivers report %d bytes of payload, the emulated radio delivered %d bytes with all headers from %s to %s", p, delivered[at], h.From, h.To)
+			return fault(journal.ReasonMoreThanSent, "the drivers report %d bytes of payload, the emulated radio delivered %d bytes with all headers from %s to %s%s", p, delivered[at], h.From, h.To, of)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
+	"linktrial/internal/signature"
 	"linktrial/protocols/contract"
 )
 
@@ -43,6 +44,7 @@ const (
 	TypeAgentStopped     Type = "agent-stopped"     // AgentStopped
 	TypeInterfaceFailed  Type = "interface-failed"  // RadioInterface
 	TypeInterfaceReady   Type = "interface-ready"   // RadioInterface, without a fault
+	TypeWaiting          Type = "waiting"           // Waiting
 )
 
 // RunStarted opens a node's journal of a run, or its resumption.
@@ -87,9 +89,51 @@ type Provenance struct {
 	Qdiscs     string            `json:"qdiscs"` // as tc prints them, JSON
 	Drivers    []Driver          `json:"drivers"`
 	Linktrial  string            `json:"linktrial"` // version
-	// Where the trials run: "real radio", "emulated, real time", "emulated, virtual time".
+	Priority   *Priority         `json:"priority,omitempty"`
+	// Where the trials run: one of the places below.
 	Place string `json:"place"`
+	// Lab is the proof that the node's radio is emulated, in real time: the signature of the
+	// lab over run, sheet, role and radio address ([LabStatement]).
+	Lab *LabProof `json:"lab,omitempty"`
 }
+
+// Priority is that of the agent's processes for the processors of its node. Drivers inherit
+// it, except in containers.
+type Priority struct {
+	Nice   int    `json:"nice"`   // -20, first, to 19 (setpriority(2))
+	Policy string `json:"policy"` // of the scheduler, such as "other" or "fifo" (sched(7))
+	// CPUWeight is the share of the service's group beside others that are busy, 1 to 10000;
+	// 0: the node has no such group.
+	CPUWeight int `json:"cpu_weight,omitempty"`
+}
+
+// LabProof is what the lab of a node signed as the run began there.
+type LabProof struct {
+	signature.LabProof
+	Role    radio.Role `json:"role"`
+	Address string     `json:"address"` // of the node on the radio network
+}
+
+// LabStatement is what a lab signs for a node in a run.
+func LabStatement(run, sheetHash string, role radio.Role, address string) signature.LabStatement {
+	return signature.LabStatement{Kind: signature.LabRun, Subject: run, Detail: sheetHash, Role: string(role), Address: address}
+}
+
+// Verify returns the key of the lab that vouches for the node in a run.
+func (p *LabProof) Verify(run, sheetHash string) (signature.PublicKey, error) {
+	if p == nil {
+		return signature.VerifyLab(signature.LabStatement{}, signature.LabProof{})
+	}
+	return signature.VerifyLab(LabStatement(run, sheetHash, p.Role, p.Address), p.LabProof)
+}
+
+// PlaceReal is [Provenance.Place] with the radio that the agent was told is attached.
+const PlaceReal = "real radio"
+
+// PlaceUnnamed is [Provenance.Place] of a node whose agent was told of no radio, and for
+// which no lab vouches: whatever its interface is connected to, nobody has named it. The
+// profile in the run's sheet is what the plan says, and nothing else.
+const PlaceUnnamed = radio.Unnamed
 
 // PlaceVirtual is [Provenance.Place] in the virtual-time lab: the clock of such
 // a node is its guest's own, which starts anew with every guest.
@@ -149,6 +193,14 @@ type Listener struct {
 	Outside bool `json:"outside,omitempty"`
 	// Stopped is set where the process was stopped and not ended: it may go on.
 	Stopped bool `json:"stopped,omitempty"`
+	// Renewed is set where Linktrial ended it, or has not started it, because the radio's
+	// interface was not in order, and starts it again: it may have kept what is not true
+	// any more. Message says what was wrong.
+	Renewed bool `json:"renewed,omitempty"`
+	// Crashed is set where the driver crashed ([ReasonCrashed]); Transfers are those
+	// that it was carrying then.
+	Crashed   bool     `json:"crashed,omitempty"`
+	Transfers []string `json:"transfers,omitempty"`
 }
 
 // ListenerName names one of a run's listeners: a treatment's own, or with At one of
@@ -165,6 +217,13 @@ func (l *Listener) Name() ListenerName { return ListenerName{l.Treatment, l.At} 
 type AgentStopped struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
+}
+
+// Waiting is why the leading node does not go on from here on: something of the apparatus is
+// not in order. Without a fault it goes on.
+type Waiting struct {
+	Trial int    `json:"trial"`
+	Fault string `json:"fault,omitempty"`
 }
 
 // RadioInterface is the state of the radio's interface on a node from here on.
@@ -212,6 +271,9 @@ type Received struct {
 	Result    *contract.Result `json:"result,omitempty"`
 	Code      contract.Code    `json:"code,omitempty"`
 	Message   string           `json:"message,omitempty"`
+	// Packets is how long it took, by the packets on this node's real radios, from when the
+	// payload had begun until as many bytes as it has had arrived; 0: that is not known.
+	Packets time.Duration `json:"packets_ns,omitempty"`
 }
 
 // Verdict on an attempt. Closed list.
@@ -248,6 +310,9 @@ type AttemptEnded struct {
 	// Control is what passed between the leading node and the orchestrator from before
 	// the first flow until after the last, with in-band control; nil: not counted.
 	Control *ControlTraffic `json:"control,omitempty"`
+	// Host is what the leading node's processors kept from the attempt's programs; nil:
+	// not measured, as in virtual time.
+	Host *HostLoad `json:"host,omitempty"`
 	// Log is the end of the drivers' standard error, where the attempt failed.
 	Log string `json:"log,omitempty"`
 }

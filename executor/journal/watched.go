@@ -20,6 +20,9 @@ type Watched struct {
 	Other *OtherTraffic `json:"other,omitempty"`
 	// Unwatched is why traffic cannot be told apart on this node; empty: it can.
 	Unwatched string `json:"unwatched,omitempty"`
+	// Host is what the processors of a node that does not lead kept from programs; nil: the
+	// plan has no rule about it, or nobody measures on this node.
+	Host *HostWatched `json:"host,omitempty"`
 }
 
 // OtherTraffic is packets on the radios' interfaces with their headers, sent and received.

@@ -35,8 +35,9 @@ type Trial struct {
 	Repeat   bool // one more attempt, by command, that has not ended
 
 	counted  int // attempts that ended and say something of the protocol
+	unclear  int // attempts of which nothing tells whose fault it was
 	last     journal.Verdict
-	untrue   bool // the last attempt's figures cannot be true
+	final    bool // no attempt follows the last one, however many there may be
 	repeated bool // the attempt asked for by command has ended: no other follows by itself
 }
 
@@ -188,15 +189,20 @@ func (t *Trial) EndAttempt(v journal.Verdict, reason string) {
 	if reason == journal.ReasonInterrupted || v == journal.Invalid && journal.ApparatusFault(reason) {
 		return
 	}
+	if v == journal.Invalid && reason == journal.ReasonUndetermined {
+		if t.unclear++; t.unclear <= journal.FreeUndetermined {
+			return
+		}
+	}
 	t.counted++
 	t.last = v
-	t.untrue = v == journal.Invalid && journal.FalseFigure(reason)
+	t.final = v == journal.Invalid && journal.Final(reason)
 	t.repeated = t.repeated || t.Repeat
 	t.Repeat = false
 }
 
 // Over reports whether no further attempt follows by itself, where a sheet
-// allows limit attempts. None follows one whose figures cannot be true: of a
+// allows limit attempts. None follows one that is final, such as one whose figures cannot be true: of a
 // driver that reports false figures, attempts would be repeated until one is
 // not found out. A repetition by command is a single attempt, whatever
 // the limit and however it ends.
@@ -209,7 +215,7 @@ func (t *Trial) Over(limit int) bool {
 	case t.repeated:
 		return true
 	}
-	return t.counted > 0 && (t.last == journal.Succeeded || t.untrue || t.counted >= limit)
+	return t.counted > 0 && (t.last == journal.Succeeded || t.final || t.counted >= limit)
 }
 
 // Verdict is what the trial ends with. A trial skipped before any attempt of it

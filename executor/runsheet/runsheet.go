@@ -31,7 +31,10 @@ type Sheet struct {
 	Cell     Cell   `json:"cell"`
 
 	Control Control `json:"control"`
-	Order   string  `json:"order"` // fixed, random or counterbalanced: how Trials was ordered
+	// ControlShare is, with in-band control, the share of the trials' time that windows
+	// between them may take; 0: [DefaultControlShare].
+	ControlShare float64 `json:"control_share,omitempty"`
+	Order        string  `json:"order"` // fixed, random or counterbalanced: how Trials was ordered
 
 	Radio    radio.Profile  `json:"radio"`
 	Topology radio.Topology `json:"topology"`
@@ -124,6 +127,18 @@ const (
 	// nothing between the start and the end of a trial.
 	ControlInBand Control = "in-band"
 )
+
+// DefaultControlShare is the share of the trials' time that windows of in-band control
+// may take, where the plan states none.
+const DefaultControlShare = 0.1
+
+// WindowShare is the share of the trials' time that windows of in-band control may take.
+func (s *Sheet) WindowShare() float64 {
+	if s.ControlShare == 0 {
+		return DefaultControlShare
+	}
+	return s.ControlShare
+}
 
 // Treatment is what is compared: a protocol with its options, and the port its
 // listener holds on the server node for the whole run.
@@ -394,6 +409,24 @@ func (s *Sheet) Label(name string) string {
 		}
 	}
 	return name
+}
+
+// SizeTo is how many bytes each flow of a treatment carries; 0: not all carry as many, or
+// a time ends them.
+func (s *Sheet) SizeTo(treatment string) (size int64) {
+	for i := range s.Trials {
+		for j := range s.Trials[i].Flows {
+			f := &s.Trials[i].Flows[j]
+			switch {
+			case f.Treatment != treatment:
+			case f.Duration > 0, size != 0 && f.SizeBytes != size:
+				return 0
+			default:
+				size = f.SizeBytes
+			}
+		}
+	}
+	return size
 }
 
 // ConnectGrace is what the executor allows a client past its connect limit.

@@ -18,6 +18,7 @@ const (
 	RuleBattery     Rule = "battery"     // charge of the node's batteries
 	RuleTemperature Rule = "temperature" // of the node
 	RulePosition    Rule = "position"
+	RuleHost        Rule = "host" // what busy processors keep from a trial's programs
 )
 
 // Names of readings of a node that rules are about.
@@ -40,6 +41,10 @@ type Valid struct {
 	// PositionMetres is how far a node may move from where it was when the run began;
 	// 0: no rule.
 	PositionMetres float64 `json:"position_m,omitempty"`
+	// HostShare is the share of an attempt's time, 0 to 1, that the processors of a
+	// node may keep from programs that are ready, or for which the emulated radios may be
+	// late; 0: no rule.
+	HostShare float64 `json:"host_share,omitempty"`
 }
 
 // Interfering is a bound of traffic that is not of the run. One of its fields holds;
@@ -77,6 +82,9 @@ func (v *Valid) Rules() (out []Rule) {
 	if v.PositionMetres > 0 {
 		out = append(out, RulePosition)
 	}
+	if v.HostShare > 0 {
+		out = append(out, RuleHost)
+	}
 	return out
 }
 
@@ -104,6 +112,9 @@ func (v *Valid) Describe() (out []string) {
 	}
 	if v.PositionMetres > 0 {
 		out = append(out, fmt.Sprintf("%s: a node is at most %g m from where it was when the run began", RulePosition, v.PositionMetres))
+	}
+	if v.HostShare > 0 {
+		out = append(out, fmt.Sprintf("%s: a node's processors keep programs waiting, and the emulated radios are late, for at most %g %% of an attempt", RuleHost, v.HostShare*100))
 	}
 	return out
 }
@@ -141,6 +152,9 @@ func (v *Valid) check() error {
 	}
 	if v.ClockStep < 0 || !(v.PositionMetres >= 0) || math.IsInf(v.PositionMetres, 1) {
 		return fmt.Errorf("rules of validity with a clock step of %s and a distance of %g m, expected no negative ones", v.ClockStep, v.PositionMetres)
+	}
+	if !(v.HostShare >= 0 && v.HostShare <= 1) {
+		return fmt.Errorf("rule %s with a share of %g, expected 0 to 1", RuleHost, v.HostShare)
 	}
 	if i := v.Interfering; i != nil && (!(i.Share >= 0) || i.Bytes < 0) {
 		return fmt.Errorf("rule %s with %g and %d bytes, expected no negative ones", RuleInterfering, i.Share, i.Bytes)

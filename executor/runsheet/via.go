@@ -14,6 +14,9 @@ const (
 	LastPort  = 5999
 )
 
+// ListenerPort reports whether a listener can have a port.
+func ListenerPort(port int) bool { return port >= FirstPort && port <= LastPort }
+
 // Via is one relay process that a treatment's flows pass: it ends their
 // connection at a node and carries the bytes onward over another one.
 type Via struct {
@@ -79,6 +82,14 @@ type Listener struct {
 	Next      Hop  // where a relay process carries bytes
 }
 
+// Port is the listener's by the sheet.
+func (l *Listener) Port() int {
+	if l.Via == nil {
+		return l.Treatment.Port
+	}
+	return l.Via.Port
+}
+
 // At is the role whose node runs the listener's relay process; empty for the
 // treatment's own listener, which is always the server's.
 func (l *Listener) At() radio.Role {
@@ -141,6 +152,31 @@ func (s *Sheet) Passes(trial *Trial, role radio.Role) bool {
 		}
 		return route == nil && role == radio.RoleRelay || slices.Contains(route, role)
 	})
+}
+
+// Neighbours are the roles between whose nodes and that of a role connections of the
+// sheet's trials are: the ends of flows and the relay processes that they pass.
+func (s *Sheet) Neighbours(role radio.Role) (out []radio.Role) {
+	for i := range s.Trials {
+		for _, f := range s.Trials[i].Carried() {
+			at := f.ClientAt()
+			var stations []radio.Role
+			if t := s.Treatment(f.Treatment); t != nil {
+				for _, v := range t.Passes(at) {
+					stations = append(stations, v.At)
+				}
+			}
+			for _, next := range append(stations, f.ServerAt()) {
+				for _, pair := range [][2]radio.Role{{at, next}, {next, at}} {
+					if pair[0] == role && pair[1] != role && !slices.Contains(out, pair[1]) {
+						out = append(out, pair[1])
+					}
+				}
+				at = next
+			}
+		}
+	}
+	return out
 }
 
 // Use is a driver that a node needs for a treatment, as its client or server

@@ -73,6 +73,29 @@ func TestListenersAndUses(t *testing.T) {
 	}
 }
 
+// Relay processes end connections: who is beside one speaks with it alone.
+func TestNeighbours(t *testing.T) {
+	for name, c := range map[string]struct {
+		s    *Sheet
+		want map[radio.Role][]radio.Role
+	}{
+		"direct":       {passing(), map[radio.Role][]radio.Role{client: {server}, relay: nil, server: {client}}},
+		"relay":        {passing(relay), map[radio.Role][]radio.Role{client: {relay}, relay: {client, server}, server: {relay}}},
+		"at all nodes": {passing(client, relay, server), map[radio.Role][]radio.Role{client: {relay}, relay: {client, server}, server: {relay}}},
+	} {
+		for i := range c.s.Trials {
+			for k := range c.s.Trials[i].Flows {
+				c.s.Trials[i].Flows[k].From, c.s.Trials[i].Flows[k].To = client, server
+			}
+		}
+		for role, want := range c.want {
+			if got := c.s.Neighbours(role); !slices.Equal(got, want) {
+				t.Errorf("%s: the %s has %q, expected %q", name, role, got, want)
+			}
+		}
+	}
+}
+
 func TestInvalidVia(t *testing.T) {
 	for name, c := range map[string]struct {
 		s    *Sheet

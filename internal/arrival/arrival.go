@@ -11,7 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enable has the kernel put the time of arrival beside each datagram of a socket.
+// Enable has the kernel put the time of arrival beside each datagram of a socket. Where it
+// is the first such socket of the machine, the kernel begins a moment later; a datagram of
+// before has the time at which it is read (net_enable_timestamp and __sock_recv_timestamp
+// of Linux).
 func Enable(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
 		return fmt.Errorf("times of arrival (SO_TIMESTAMPNS): %w", err)

@@ -26,11 +26,16 @@ func TestReceive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := Now()
-	for range 3 {
+	send := func() {
+		t.Helper()
 		if err := unix.Sendto(to, []byte("?"), 0, name); err != nil {
 			t.Fatal(err)
 		}
+	}
+	awaitTimes(t, to, send)
+	began := Now()
+	for range 3 {
+		send()
 	}
 	got, err := Receive(to, 4, 50*time.Millisecond)
 	if err != nil || len(got) != 3 {
@@ -42,6 +47,25 @@ func TestReceive(t *testing.T) {
 		}
 		began = at
 	}
+}
+
+// awaitTimes returns when the kernel notes times of arrival: until then, a datagram has the
+// time at which it is read, which is after the pause.
+func awaitTimes(t *testing.T, fd int, send func()) {
+	t.Helper()
+	for range 1000 {
+		send()
+		sent := Now()
+		time.Sleep(5 * time.Millisecond)
+		got, err := Receive(fd, 1, time.Second)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%v, %v; expected one time", got, err)
+		}
+		if got[0] <= sent {
+			return
+		}
+	}
+	t.Fatal("the kernel notes no times of arrival")
 }
 
 // Control messages that end before the length that their header states are an error.

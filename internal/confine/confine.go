@@ -25,6 +25,8 @@ type Need struct {
 	Folder       string   // its working folder
 	Reads        []string // files and folders that it reads; absent ones are passed over
 	Writes       []string // folders that it writes to; absent ones are passed over
+	User         uint32   // number of the user that it runs as; 0: the machine's choice
+	Group        uint32   // number of the group that it runs in, where this process may say so; 0: the user's
 	Capabilities []string // as "CAP_NET_ADMIN"; those that this process lacks are passed over
 }
 
@@ -33,6 +35,7 @@ type Process struct {
 	// Temp is its temporary folder; it is also its home.
 	Temp  string
 	user  User
+	group uint32
 	level string
 }
 
@@ -41,6 +44,9 @@ func (p *Process) Level() string { return p.level }
 
 // Changed reports whether the process runs as another user than its parent.
 func (p *Process) Changed() bool { return p.user.changed }
+
+// Group is the number of the group that the process runs in.
+func (p *Process) Group() uint32 { return p.group }
 
 // Start starts cmd confined: [process.Start] with less. The caller calls [Process.Remove]
 // when the process has ended. The environment's HOME and TMPDIR are set.
@@ -64,9 +70,13 @@ func Start(cmd *exec.Cmd, need Need) (*Process, error) {
 	kept := numbers(granted)
 	attr := &syscall.SysProcAttr{AmbientCaps: kept}
 	var changing []uintptr // needed until the user has been changed, which takes them away
-	if who.changed {
+	p.group = who.GID
+	if need.Group != 0 && changes() && mapped("/proc/self/gid_map", need.Group) {
+		p.group = need.Group
+	}
+	if who.changed || p.group != who.GID {
 		changing = []uintptr{unix.CAP_SETUID, unix.CAP_SETGID}
-		attr.Credential = &syscall.Credential{Uid: who.UID, Gid: who.GID}
+		attr.Credential = &syscall.Credential{Uid: who.UID, Gid: p.group}
 	}
 	cmd.SysProcAttr = attr
 	err = process.StartOnThread(cmd, func() error { return restrict(rules, kept, changing) })

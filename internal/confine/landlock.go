@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -17,6 +18,9 @@ const (
 	execute = unix.LANDLOCK_ACCESS_FS_EXECUTE
 	reading = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	onFiles = execute | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	// sockets is LANDLOCK_ACCESS_FS_RESOLVE_UNIX: to connect to a socket with a path, or
+	// send to it.
+	sockets = 1 << 16
 	first   = 1<<13 - 1 // all rights of ABI 1
 )
 
@@ -28,8 +32,12 @@ var everywhere = []string{"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin",
 // kernel is what every confined process may read of the kernel.
 var kernel = []string{"/proc", "/sys"}
 
-// settings are those of the kernel's network, which take CAP_NET_ADMIN.
+// settings are those of the network stack. CAP_NET_ADMIN is enough for the kernel to let
+// them be changed, and they hold for every other process of the node: only those who can
+// make a network of their own may, for that one (protocols/scps does).
 const settings = "/proc/sys/net"
+
+const ownNetwork = "CAP_SYS_ADMIN"
 
 // devices are those that every confined process may use.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/net/tun"}
@@ -96,6 +104,9 @@ func handledBy(abi int) uint64 {
 	if abi >= 5 {
 		h |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
+	if abi >= 9 {
+		h |= sockets
+	}
 	return h
 }
 
@@ -108,7 +119,9 @@ func (r *ruleset) fill(need Need, who User) error {
 	}
 	add(execute|reading, everywhere...)
 	add(reading, kernel...)
-	add(reading|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE, settings)
+	if slices.Contains(need.Capabilities, ownNetwork) {
+		add(reading|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE, settings)
+	}
 	add(reading|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, devices...)
 	if who.UID == 0 {
 		add(reading, readable("/etc")...)

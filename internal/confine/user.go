@@ -53,8 +53,8 @@ func own(why string) User {
 
 // account is whom processes can be run as, and what this process can do about it.
 var account = sync.OnceValue(func() User {
-	if !held(unix.CAP_SETUID) || !held(unix.CAP_SETGID) || !held(unix.CAP_KILL) {
-		return own("the agent's own: it may not start processes as others")
+	if !changes() {
+		return own(changesNone)
 	}
 	if a, err := user.Lookup(Account); err == nil {
 		uid, err1 := strconv.ParseUint(a.Uid, 10, 32)
@@ -70,6 +70,23 @@ var account = sync.OnceValue(func() User {
 	}
 	return own("the agent's own: its user namespace has no other")
 })
+
+// changesNone is why processes run as this process's own user.
+const changesNone = "the agent's own: it may not start processes as others"
+
+// changes reports whether this process may start others as other users, and end them.
+func changes() bool { return held(unix.CAP_SETUID) && held(unix.CAP_SETGID) && held(unix.CAP_KILL) }
+
+// wanted is whom a process is to run as.
+func wanted(need Need) User {
+	switch {
+	case need.User == 0:
+		return account()
+	case !changes():
+		return own(changesNone)
+	}
+	return User{UID: need.User, GID: need.User, changed: true}
+}
 
 // mapped reports whether a number is in a user namespace's list (user_namespaces(7)).
 func mapped(file string, id uint32) bool {
@@ -87,12 +104,12 @@ func mapped(file string, id uint32) bool {
 	return false
 }
 
-// choose is whom a process runs as: [Account]'s user where that one reaches the program,
+// choose is whom a process runs as: the wanted user where that one reaches the program,
 // else the program's owner, else this process's own user. Somebody's own program in a
 // folder that nobody else may enter keeps working so. It makes the process's temporary
 // folder, because a thread of that user is there.
 func choose(need Need) (who User, temp string, err error) {
-	who = account()
+	who = wanted(need)
 	if !who.changed {
 		temp, err = makeTemp(who)
 		return who, temp, err
@@ -237,8 +254,9 @@ var capabilityNames = map[string]uintptr{
 // marks of sockets, routes of connections; raw sockets.
 var radioNeeds = []string{"CAP_NET_ADMIN", "CAP_NET_RAW"}
 
-// withheld are capabilities that would undo the confinement, whatever a manifest asks for.
-var withheld = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETFCAP", "CAP_KILL", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH",
+// withheld are capabilities that would undo the confinement, or set the clock that times
+// are by, whatever a manifest asks for.
+var withheld = []string{"CAP_SYS_TIME", "CAP_SYS_BOOT", "CAP_SYS_CHROOT", "CAP_MAC_OVERRIDE", "CAP_MAC_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETFCAP", "CAP_KILL", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH",
 	"CAP_FOWNER", "CAP_CHOWN", "CAP_SYS_PTRACE", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_MKNOD", "CAP_CHECKPOINT_RESTORE"}
 
 // granted are the capabilities that a process gets, sorted: those that it asks for and

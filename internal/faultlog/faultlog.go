@@ -61,12 +61,27 @@ const (
 	ClockStep             Kind = "clock-step"             // a node's clock is set to another time
 	DuplicateAgent        Kind = "duplicate-agent"        // a second agent of a node's name runs
 	DuplicateOrchestrator Kind = "duplicate-orchestrator" // a second orchestrator is started on data folder and database
+
+	// Of plain radios alone.
+	InterfaceNewIndex Kind = "interface-new-index" // a node's radio interface goes, and comes back with another index
+	InterfaceGone     Kind = "interface-gone"      // it goes, and comes back as it was
+	InterfaceRenamed  Kind = "interface-renamed"   // it has another name
+	NoCarrier         Kind = "no-carrier"          // it is up and has no carrier
+	AddressLost       Kind = "address-lost"        // it has no address
+	AddressDuplicate  Kind = "address-duplicate"   // another host has its address, too
+	MTUHole           Kind = "mtu-hole"            // the path to it drops larger packets, without ICMP
+	Route             Kind = "route"               // a node's packets to the other radios take the control network
+	Filter            Kind = "filter"              // a node's packet filter drops packets of its radio
+	NAT               Kind = "nat"                 // what a node sends on its radio has another source address
+	PortTaken         Kind = "port-taken"          // a listener is killed, and another program has its port
+	Suspend           Kind = "suspend"             // all processes of a node are stopped
 )
 
 // Kinds returns every kind.
 func Kinds() []Kind {
 	return []Kind{Kill, Stop, Restart, Gone, PowerCut, ControlCut, ControlSlow, ControlLossy, ControlOneWay, RadioDown, MTU, Address,
-		DiskFull, DiskSlow, DiskError, DatabaseReadOnly, DatabaseFull, ClockStep, DuplicateAgent, DuplicateOrchestrator}
+		DiskFull, DiskSlow, DiskError, DatabaseReadOnly, DatabaseFull, ClockStep, DuplicateAgent, DuplicateOrchestrator,
+		InterfaceNewIndex, InterfaceGone, InterfaceRenamed, NoCarrier, AddressLost, AddressDuplicate, MTUHole, Route, Filter, NAT, PortTaken, Suspend}
 }
 
 // Target is what a fault hit. The list of targets is closed.
@@ -84,11 +99,13 @@ const (
 	Radio        Target = "radio"        // a node's radio interface
 	Disk         Target = "disk"         // a node's state folder
 	Clock        Target = "clock"        // a node's time of day
+	Path         Target = "path"         // what a node's packets pass between its programs and its radio
+	Listener     Target = "listener"     // a listener on a node
 )
 
 // Targets returns every target.
 func Targets() []Target {
-	return []Target{Agent, Driver, Emulator, Orchestrator, Database, Node, ControlLink, Radio, Disk, Clock}
+	return []Target{Agent, Driver, Emulator, Orchestrator, Database, Node, ControlLink, Radio, Disk, Clock, Path, Listener}
 }
 
 // Fault is one injected fault. Times are those of the machine's clock; in a lab all

@@ -35,7 +35,7 @@ func TestAppendAndRead(t *testing.T) {
 func TestAppendRefuses(t *testing.T) {
 	var b bytes.Buffer
 	require.EqualError(t, Append(&b, Fault{Number: 3, Kind: Kill, Target: "agents", From: began}),
-		`fault 3: target "agents", expected one of agent, driver, emulator, orchestrator, database, node, control-link, radio, disk, clock`)
+		`fault 3: target "agents", expected one of agent, driver, emulator, orchestrator, database, node, control-link, radio, disk, clock, path, listener`)
 	require.Empty(t, b.String())
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -54,11 +55,30 @@ const ticksPerSecond = 100
 // GroupTime returns the processor time that the processes of a group have used, with that
 // of children which they have waited for.
 func GroupTime(group int) (time.Duration, error) {
+	members, err := groupOf(group)
+	var ticks uint64
+	for _, s := range members {
+		ticks += s.used
+	}
+	return time.Duration(ticks) * time.Second / ticksPerSecond, err
+}
+
+// GroupRuns reports whether a group has a process that has not ended. One that has, and
+// that nobody has waited for, still has its number and could be signalled: where the
+// machine's first process waits for none, as in some containers, orphans stay so.
+func GroupRuns(group int) bool {
+	if syscall.Kill(-group, 0) != nil {
+		return false
+	}
+	members, err := groupOf(group)
+	return err != nil || slices.ContainsFunc(members, func(s stat) bool { return s.state != 'Z' && s.state != 'X' })
+}
+
+func groupOf(group int) (members []stat, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	var ticks uint64
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -66,8 +86,8 @@ func GroupTime(group int) (time.Duration, error) {
 		}
 		// One that has ended since the folder was read is no error.
 		if s, err := readStat(pid); err == nil && s.group == group {
-			ticks += s.used
+			members = append(members, s)
 		}
 	}
-	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
+	return members, nil
 }

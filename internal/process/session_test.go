@@ -94,3 +94,35 @@ func TestGroupTime(t *testing.T) {
 		t.Errorf("of no group: %s, %v", used, err)
 	}
 }
+
+// A process that has ended and that nobody has waited for is still in its group.
+func TestGroupRuns(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	group := cmd.Process.Pid
+	if !GroupRuns(group) {
+		t.Error("a process runs, and its group does not")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if s, err := readStat(group); err != nil || s.state == 'Z' {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if syscall.Kill(-group, 0) != nil {
+		t.Error("one that nobody has waited for cannot be signalled")
+	}
+	if GroupRuns(group) {
+		t.Error("a process has ended, and its group runs")
+	}
+	_ = cmd.Wait() // it was killed
+	if GroupRuns(group) {
+		t.Error("a group without processes runs")
+	}
+}

@@ -193,3 +193,16 @@ func (p *Profile) FigureOf(name string) (Figure, bool) {
 	}
 	return p.Figures[i], true
 }
+
+// NominalRate is the radio's rate in bit/s, as it is emulated or as its figures have it; 0
+// where it is not known.
+func (p *Profile) NominalRate(emulated bool) float64 {
+	if emulated && p.Emulation != nil {
+		return p.Emulation.RateBitsPerSecond
+	}
+	f, known := p.FigureOf("rate")
+	if !known {
+		return 0
+	}
+	return f.Value * map[string]float64{"bit/s": 1, "kbit/s": 1e3, "Mbit/s": 1e6}[f.Unit]
+}

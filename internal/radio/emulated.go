@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// Unnamed is what a node's radio is called that no lab emulates and nobody has named.
+const Unnamed = "real, unnamed radio"
+
 // EnterpriseOID is the root of the objects that an emulated radio answers by SNMP beside the
 // standard MIB-II counters: below 32473, the enterprise number that RFC 5612
 // reserves for examples and that no device has.

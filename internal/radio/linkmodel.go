@@ -86,6 +86,18 @@ type ARQ struct {
 	InOrder bool `json:"in_order"`
 }
 
+// Reordering holds packets back in the radio at their destination, so that others which
+// come out meanwhile overtake them.
+type Reordering struct {
+	Share float64       `json:"share"`    // of the packets, 0…1
+	Delay time.Duration `json:"delay_ns"` // for so long
+}
+
+// Duplication hands packets out twice at their destination, the copy first.
+type Duplication struct {
+	Share float64 `json:"share"` // of the packets, 0…1
+}
+
 // Access is how the radios of a shared medium get their turns. One of the two is set.
 type Access struct {
 	TDMA *TDMA `json:"tdma,omitempty"`

@@ -200,3 +200,25 @@ func (e *Emulation) unitAirtime() time.Duration {
 	}
 	return time.Duration(float64(bytes) * 8e9 / r)
 }
+
+func (pp *profileParser) reordering(v yamldoc.Value) *Reordering {
+	if !v.Present() {
+		return nil
+	}
+	m := v.Mapping("share", "delay", "source")
+	r := &Reordering{Share: m.Field("share").Required().Float(0, 0, 1), Delay: delay(m.Field("delay").Required())}
+	src := source(m.Field("source"))
+	pp.figure("reordering.share", r.Share, "", src)
+	pp.figure("reordering.delay", r.Delay.Seconds()*1e3, "ms", src)
+	return r
+}
+
+func (pp *profileParser) duplication(v yamldoc.Value) *Duplication {
+	if !v.Present() {
+		return nil
+	}
+	m := v.Mapping("share", "source")
+	d := &Duplication{Share: m.Field("share").Required().Float(0, 0, 1)}
+	pp.figure("duplication.share", d.Share, "", source(m.Field("source")))
+	return d
+}

@@ -18,6 +18,8 @@ type Network struct {
 	Framing            *Framing      `json:"framing,omitempty"`
 	FEC                *FEC          `json:"fec,omitempty"`
 	ARQ                *ARQ          `json:"arq,omitempty"`
+	Reordering         *Reordering   `json:"reordering,omitempty"`
+	Duplication        *Duplication  `json:"duplication,omitempty"`
 	Access             *Access       `json:"access,omitempty"` // of a shared medium
 	Nodes              []Node        `json:"nodes"`
 	Links              []Link        `json:"links"`
@@ -107,6 +109,7 @@ func resolve(p *Profile, t *Topology, addresses map[Role]string) (*Network, erro
 		MTUBytes: e.MTUBytes, Medium: e.Medium, Turnaround: e.Turnaround,
 		FrameOverheadBytes: e.FrameOverheadBytes, Queue: e.Queue,
 		Framing: e.Framing, FEC: e.FEC, ARQ: e.ARQ, Access: e.Access,
+		Reordering: e.Reordering, Duplication: e.Duplication,
 	}
 	for _, s := range t.Stations {
 		n.Nodes = append(n.Nodes, Node{Role: s.Role, Address: addresses[s.Role]})

@@ -52,6 +52,10 @@ type Emulation struct {
 	Framing *Framing `json:"framing,omitempty"`
 	FEC     *FEC     `json:"fec,omitempty"`
 	ARQ     *ARQ     `json:"arq,omitempty"`
+	// Reordering and Duplication are what the radio at a packet's destination does; nil: it
+	// hands each packet out once, as it arrives.
+	Reordering  *Reordering  `json:"reordering,omitempty"`
+	Duplication *Duplication `json:"duplication,omitempty"`
 	// Access refines a shared medium; nil: radios take turns.
 	Access *Access `json:"access,omitempty"`
 	// Sites replaces rate and channel of the relay–client link where a

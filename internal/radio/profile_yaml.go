@@ -147,7 +147,7 @@ type profileParser struct {
 
 func (pp *profileParser) emulation(v yamldoc.Value) *Emulation {
 	m := v.Mapping("medium", "rate", "processing_delay", "turnaround", "frame_overhead", "mtu", "queue",
-		"channel", "reverse_channel", "framing", "fec", "arq", "access", "sites")
+		"channel", "reverse_channel", "framing", "fec", "arq", "reordering", "duplication", "access", "sites")
 	e := &Emulation{}
 	if f := m.Field("medium").Required(); f.Present() {
 		fm := f.Mapping("value", "source")
@@ -172,6 +172,8 @@ func (pp *profileParser) emulation(v yamldoc.Value) *Emulation {
 	}
 	e.FEC = pp.fec(m.Field("fec"))
 	e.ARQ = pp.arq(m.Field("arq"), e.Framing != nil)
+	e.Reordering = pp.reordering(m.Field("reordering"))
+	e.Duplication = pp.duplication(m.Field("duplication"))
 	e.Access = pp.access(m.Field("access"), e)
 	e.Sites = pp.sites(m.Field("sites").Mapping())
 	return e

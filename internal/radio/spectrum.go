@@ -42,6 +42,9 @@ func MayCollide(a, b *Profile) (bool, string) {
 	y, also := b.Band()
 	switch {
 	case a != nil && b != nil && a.Name == b.Name:
+		if !known {
+			return true, "both are radio " + a.Name + ", whose frequency or channel width is not known"
+		}
 		return true, "both are radio " + a.Name + ", on one frequency"
 	case !known:
 		return true, "the frequency or channel width of radio " + nameOf(a) + " is not known"

@@ -36,6 +36,13 @@ func TestMayCollide(t *testing.T) {
 			}
 		}
 	}
+	for _, c := range []struct{ frequency, width string }{{"unknown", "5 MHz"}, {"402.5 MHz", "unknown"}} {
+		p := on("a", c.frequency, c.width)
+		want := "both are radio a, whose frequency or channel width is not known"
+		if got, why := MayCollide(p, p); !got || why != want {
+			t.Errorf("one radio at %s, %s wide: %t %q, expected %q", c.frequency, c.width, got, why, want)
+		}
+	}
 }
 
 func unitOf(value string) string {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 )
 
 // Request is one line to the emulator; exactly one field is set.
@@ -23,6 +24,16 @@ type Request struct {
 	Status    *struct{}      `json:"status,omitempty"`
 	// Quiet asks whether the radios are quiet, and waits for that for a second at most.
 	Quiet *Quiet `json:"quiet,omitempty"`
+	// Vouch asks for the lab's signature that a node's radio is one of the emulator's.
+	Vouch *Vouch `json:"vouch,omitempty"`
+}
+
+// Vouch is who asks, and what is to be signed. The emulator signs where the node of that
+// role has that address, and the interface in that namespace is the emulator's own device.
+type Vouch struct {
+	Statement signature.LabStatement `json:"statement"`
+	Namespace string                 `json:"namespace"` // network namespace, as /proc/self/ns/net names it
+	Interface int                    `json:"interface"` // index of the radio's interface there
 }
 
 // Quiet asks whether the radios are quiet between trials.
@@ -41,6 +52,14 @@ type Begin struct {
 	// Capture, when set, is the path of a pcapng file to write: every packet
 	// at every hop, one interface a hop and direction.
 	Capture string `json:"capture,omitempty"`
+	// Listeners are the ports that listeners can have: [Traffic] is told apart by them, and
+	// one end's other port is left out. Empty: no traffic is reported.
+	Listeners PortRange `json:"listeners,omitzero"`
+	// Window is the time of [Traffic.MostInWindow]; 0: it is not reported.
+	Window time.Duration `json:"window_ns,omitempty"`
+	// TolerateLate is by how much a packet may come out of the radios later than it is due
+	// without an effect on a figure; 0: lateness is not reported.
+	TolerateLate time.Duration `json:"tolerate_late_ns,omitempty"`
 }
 
 // Flow is one transfer of the trial.
@@ -52,6 +71,15 @@ type Flow struct {
 	// packets of its own, which need not have the sizes of those that arrived.
 	Recut bool `json:"recut,omitempty"`
 }
+
+// PortRange is the ports from First to Last.
+type PortRange struct {
+	First int `json:"first"`
+	Last  int `json:"last"`
+}
+
+// Contains reports whether a port is in the range.
+func (r PortRange) Contains(port int) bool { return port >= r.First && port <= r.Last && port != 0 }
 
 // End closes the trial and asks for its report.
 type End struct {
@@ -66,16 +94,22 @@ type Reply struct {
 	// Quiet, to Quiet: no packet was in a radio for Quiet.For, and for twice the time that
 	// a full packet takes over the slowest link, so that what was sent last has been
 	// answered, too.
-	Quiet bool `json:"quiet,omitempty"`
+	Quiet bool                `json:"quiet,omitempty"`
+	Proof *signature.LabProof `json:"proof,omitempty"` // to Vouch
 }
 
 // Report is what the emulator counted in a trial.
 type Report struct {
 	Duration time.Duration `json:"duration_ns"` // on the channel's clock
 	Hops     []Hop         `json:"hops"`
+	// Traffic is what passed each hop, by who sent it to whom, in no order that means
+	// anything. Packets whose transmission had not begun when the trial ended are not in it.
+	Traffic []Traffic `json:"traffic,omitempty"`
 	// Stalled is for how long the emulator did not run meanwhile, in times that are
 	// longer than a busy machine explains: its process was stopped. 0: it ran.
 	Stalled time.Duration `json:"stalled_ns,omitempty"`
+	// Late is how late packets came out of the radios; nil: it was not asked for.
+	Late *Late `json:"late,omitempty"`
 	// Ideal is the time an all-knowing sender would have needed for each flow
 	// on the same realisation, alone on the channel, in the order of
 	// Begin.Flows; 0 where none could deliver it within IdealHorizon.
@@ -90,6 +124,22 @@ type Report struct {
 	// Channels is how the conditions of each direction changed over the trial;
 	// directions whose conditions never change are left out.
 	Channels []ChannelHistory `json:"channels,omitempty"`
+}
+
+// Late is by how much an emulator gave packets out later than they were due.
+type Late struct {
+	// Missed is the time beyond what was tolerated, once for packets that were late
+	// together, and Longest the greatest lateness of all.
+	Missed  time.Duration `json:"missed_ns"`
+	Longest time.Duration `json:"longest_ns"`
+}
+
+// Share is the missed share of a time, 0 to 1.
+func (l *Late) Share(of time.Duration) float64 {
+	if l == nil || of <= 0 {
+		return 0
+	}
+	return min(1, l.Missed.Seconds()/of.Seconds())
 }
 
 // ChannelHistory is the conditions of one direction of a link over a trial,
@@ -134,6 +184,11 @@ type Hop struct {
 	QueueDelayMax    time.Duration `json:"queue_delay_max_ns"`
 	Airtime          time.Duration `json:"airtime_ns"`
 
+	// Of radios that duplicate or reorder, at the last hop of a packet's way: handed out
+	// once more, and held back. Both are among the delivered ones, each once.
+	DuplicatedPackets int64 `json:"duplicated_packets,omitempty"`
+	HeldPackets       int64 `json:"held_packets,omitempty"`
+
 	// Of links with framing; retransmitted frames are among the sent ones, NACKs
 	// are not.
 	FramesSent          int64 `json:"frames_sent,omitempty"`
@@ -145,6 +200,55 @@ type Hop struct {
 	EarlyDroppedPackets int64 `json:"early_dropped_packets,omitempty"` // of DroppedPackets, by RED
 	Collisions          int64 `json:"collisions,omitempty"`            // CSMA: transmissions that met another
 }
+
+// Traffic counts, at one hop, the packets of one node to another with the same ports.
+// ICMP errors and fragments are counted with the packets that they are about.
+type Traffic struct {
+	From   radio.Role `json:"from"` // of the hop
+	To     radio.Role `json:"to"`
+	Second bool       `json:"second_radio,omitempty"`
+
+	Source      radio.Role `json:"source"` // of the packets
+	Destination radio.Role `json:"destination"`
+	// Protocol is IP's number; 0: of the many that came when there were too many to tell apart.
+	Protocol int `json:"protocol"`
+	// The ports; 0: it has none, or the other one is a listener's and this one any.
+	SourcePort      int `json:"source_port,omitempty"`
+	DestinationPort int `json:"destination_port,omitempty"`
+
+	SentPackets      int64 `json:"sent_packets"` // those of which it is known whether they arrive
+	SentBytes        int64 `json:"sent_bytes"`
+	DeliveredPackets int64 `json:"delivered_packets"`
+	DeliveredBytes   int64 `json:"delivered_bytes"`
+	DroppedPackets   int64 `json:"dropped_packets,omitempty"` // by the queue before the hop
+	// MissedLarge are those of over half of the MTU that were dropped, or sent and lost.
+	MissedLarge int64 `json:"missed_large_packets,omitempty"`
+	// MostInWindow bounds from above, at the last hop of the packets' way, the bytes that
+	// were delivered within any time of [Begin.Window].
+	MostInWindow int64 `json:"most_in_window_bytes,omitempty"`
+
+	// Moments on the channel's clock, of packets to or from a listener; 0: there was none.
+	// None is later than what it is about, but for FirstAt and FlowingAt, of which none is
+	// earlier.
+
+	// FirstAt is, at the first hop of the packets' way to a listener, when the first one
+	// came, of those from the port that sent most.
+	FirstAt time.Duration `json:"first_at_ns,omitempty"`
+	// FlowingAt is, as FirstAt, when more than [Opening] bytes had come after a packet of
+	// the listener had gone the other way: what opens a connection has fewer.
+	FlowingAt time.Duration `json:"flowing_at_ns,omitempty"`
+	// ArrivedAt is, at the last hop of the packets' way from a listener, when it sent the
+	// first one that arrived.
+	ArrivedAt time.Duration `json:"arrived_at_ns,omitempty"`
+	// CarriedAt is, at the last hop of the packets' way to a listener, when it began to send
+	// the packet with which as much had arrived as the trial's flow has payload. Of several
+	// flows it is not known.
+	CarriedAt time.Duration `json:"carried_at_ns,omitempty"`
+}
+
+// Opening is more bytes than a client sends, with all headers, between the first answer to
+// it and the first byte of payload.
+const Opening = 16 << 10
 
 // Status is what the emulator does now.
 type Status struct {

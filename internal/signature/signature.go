@@ -1,6 +1,6 @@
-// Package signature signs run sheets, assignments, the keys that sign them, backups and heads of
-// the audit log with Ed25519 (RFC 8032), and writes keys and signatures as lines of
-// text. Comes in: bytes and text. Goes out: signatures, sets of trusted keys, one clear error. Pure;
+// Package signature signs run sheets, assignments, the keys that sign them, backups, heads of
+// the audit log and what labs vouch for with Ed25519 (RFC 8032), and writes keys and
+// signatures as lines of text. Comes in: bytes and text. Goes out: signatures, sets of trusted keys, one clear error. Pure;
 // imports the standard library alone.
 package signature
 

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
 
+	"linktrial/internal/checkout"
 	"linktrial/internal/process"
 )
 
@@ -140,8 +140,11 @@ func (c *cluster) url(database string) string {
 
 // unpack lays out the root file system, with the devices that a server reads.
 func unpack(ctx context.Context, root string) error {
-	_, here, _, _ := runtime.Caller(0)
-	out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(here), "..", "..", "scripts", "base-image"), "--tar", "postgresql-17", "postgresql-17-timescaledb").Output()
+	source, err := checkout.Root()
+	if err != nil {
+		return fmt.Errorf("root file system: %w", err)
+	}
+	out, err := exec.CommandContext(ctx, filepath.Join(source, "scripts", "base-image"), "--tar", "postgresql-17", "postgresql-17-timescaledb").Output()
 	if err != nil {
 		text := err.Error()
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

@@ -28,8 +28,12 @@ const LeastStep = time.Millisecond
 // of bytes.
 const offsetBytes = 8
 
+// Variable is in the environment of an agent that a lab with plain radios has started: the
+// path of the node's offset. A service manager sets no such variable.
+const Variable = "LINKTRIAL_LAB_CLOCK"
+
 // Path is where the offset of a lab's node is: beside the control socket of the emulated
-// radios, which only agents in a lab are given.
+// radios, which only agents in a lab are given, or where [Variable] says.
 func Path(radioControl, role string) string { return radioControl + "." + role + ".clock" }
 
 // Clock is a node's time of day. nil is the kernel's.

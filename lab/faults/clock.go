@@ -12,11 +12,11 @@ import (
 
 // Clocks gives every node of a lab a clock of its own, before its agent is started. The
 // nodes share the kernel's time of day, and time namespaces have no offset of it: each
-// agent adds its own, from a file beside the emulated radios' control socket.
-func Clocks(radioControl string, nodes []netns.NodeState) (map[radio.Role]*wallclock.Offset, error) {
+// agent adds its own, from a file whose path begins as given ([wallclock.Path]).
+func Clocks(prefix string, nodes []netns.NodeState) (map[radio.Role]*wallclock.Offset, error) {
 	out := map[radio.Role]*wallclock.Offset{}
 	for _, n := range nodes {
-		c, err := wallclock.NewOffset(wallclock.Path(radioControl, string(n.Role)))
+		c, err := wallclock.NewOffset(wallclock.Path(prefix, string(n.Role)))
 		if err != nil {
 			return nil, err
 		}
@@ -26,9 +26,9 @@ func Clocks(radioControl string, nodes []netns.NodeState) (map[radio.Role]*wallc
 }
 
 // RemoveClocks takes these clocks away, once the agents have ended.
-func RemoveClocks(radioControl string, clocks map[radio.Role]*wallclock.Offset) (err error) {
+func RemoveClocks(prefix string, clocks map[radio.Role]*wallclock.Offset) (err error) {
 	for role, c := range clocks {
-		err = errors.Join(err, c.Close(), os.Remove(wallclock.Path(radioControl, string(role))))
+		err = errors.Join(err, c.Close(), os.Remove(wallclock.Path(prefix, string(role))))
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"linktrial/internal/faultlog"
 	"linktrial/internal/radio"
 	"linktrial/internal/yamldoc"
+	"linktrial/lab/field"
 )
 
 // Injection is one fault to be injected.
@@ -28,6 +29,8 @@ type Injection struct {
 	Loss     float64
 	// Step is by how much clock-step sets the clock forwards, or back where it is negative.
 	Step time.Duration
+	// Block is what the kind filter drops.
+	Block field.Block
 	// CopyOnWrite is whether overwriting takes room as well, of database-full.
 	CopyOnWrite bool
 	// Pick chooses among several driver processes.
@@ -56,6 +59,9 @@ func (i Injection) String() string {
 	if i.Step != 0 {
 		fmt.Fprintf(&b, " by %s", signed(i.Step))
 	}
+	if i.Block != "" {
+		fmt.Fprintf(&b, " that drops %s", i.Block)
+	}
 	if i.CopyOnWrite {
 		b.WriteString(" with copies on write")
 	}
@@ -78,14 +84,27 @@ type Nodes struct {
 	All []radio.Role
 	// Drivers is those on which drivers run during a plan.
 	Drivers []radio.Role
-	// Virtual means that the lab is in virtual time, where some kinds do not exist.
-	Virtual bool
+	// Lab is what the nodes are, which decides what exists.
+	Lab Place
 }
+
+// Place is what the nodes of a lab are.
+type Place int
+
+// The places.
+const (
+	Emulated Place = iota // nodes with emulated radios, in real time
+	Virtual               // nodes with emulated radios, in virtual time
+	RealPath              // nodes with plain radios, in real time
+)
 
 // with returns the nodes that have a target.
 func (n Nodes) with(t faultlog.Target) []radio.Role {
-	if t == faultlog.Driver {
+	switch t {
+	case faultlog.Driver:
 		return n.Drivers
+	case faultlog.Listener:
+		return slices.DeleteFunc(slices.Clone(n.Drivers), func(r radio.Role) bool { return r == radio.RoleClient })
 	}
 	return n.All
 }
@@ -96,6 +115,7 @@ type shape struct {
 	targets []faultlog.Target // the first is meant where none is named, if there is no other
 	lasts   bool              // it lasts for a time that is stated
 	figure  string            // the key of a figure that only some kinds have; empty: none
+	plain   bool              // only plain radios have it
 }
 
 // figure is a figure that faults of some kinds have.
@@ -118,6 +138,12 @@ var figures = map[string]figure{
 	"mtu": {
 		read: func(v yamldoc.Value, i *Injection) { i.MTUBytes = int(v.Int(DefaultMTU, minMTU, maxMTU)) },
 		def:  func(i *Injection) { i.MTUBytes = DefaultMTU },
+	},
+	"drop": {
+		read: func(v yamldoc.Value, i *Injection) {
+			i.Block = field.Block(v.OneOf(string(field.Blocks()[0]), names(field.Blocks())...))
+		},
+		def: func(i *Injection) { i.Block = field.Blocks()[int(i.Pick)%len(field.Blocks())] },
 	},
 	"delay": {
 		read: func(v yamldoc.Value, i *Injection) {
@@ -165,6 +191,18 @@ var shapes = []shape{
 	{kind: faultlog.ClockStep, targets: []faultlog.Target{faultlog.Clock}, lasts: true, figure: "step"},
 	{kind: faultlog.DuplicateAgent, targets: []faultlog.Target{faultlog.Agent}, lasts: true},
 	{kind: faultlog.DuplicateOrchestrator, targets: []faultlog.Target{faultlog.Orchestrator}},
+	{kind: faultlog.InterfaceNewIndex, targets: []faultlog.Target{faultlog.Radio}, lasts: true, plain: true},
+	{kind: faultlog.InterfaceGone, targets: []faultlog.Target{faultlog.Radio}, lasts: true, plain: true},
+	{kind: faultlog.InterfaceRenamed, targets: []faultlog.Target{faultlog.Radio}, lasts: true, plain: true},
+	{kind: faultlog.NoCarrier, targets: []faultlog.Target{faultlog.Radio}, lasts: true, plain: true},
+	{kind: faultlog.AddressLost, targets: []faultlog.Target{faultlog.Radio}, lasts: true, plain: true},
+	{kind: faultlog.AddressDuplicate, targets: []faultlog.Target{faultlog.Radio}, lasts: true, plain: true},
+	{kind: faultlog.MTUHole, targets: []faultlog.Target{faultlog.Radio}, lasts: true, figure: "mtu", plain: true},
+	{kind: faultlog.Route, targets: []faultlog.Target{faultlog.Path}, lasts: true, plain: true},
+	{kind: faultlog.Filter, targets: []faultlog.Target{faultlog.Path}, lasts: true, figure: "drop", plain: true},
+	{kind: faultlog.NAT, targets: []faultlog.Target{faultlog.Path}, lasts: true, plain: true},
+	{kind: faultlog.PortTaken, targets: []faultlog.Target{faultlog.Listener}, lasts: true, plain: true},
+	{kind: faultlog.Suspend, targets: []faultlog.Target{faultlog.Node}, lasts: true, plain: true},
 }
 
 func shapeOf(kind faultlog.Kind) *shape {

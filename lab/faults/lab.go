@@ -106,6 +106,11 @@ func (l *Lab) Inject(ctx context.Context, i Injection) (Injected, error) {
 		return l.disk(i, faultdisk.Failure{Delay: i.Delay}, fmt.Sprintf("each use takes %s longer", i.Delay))
 	case faultlog.DiskError:
 		return l.disk(i, faultdisk.Failure{Error: true}, "reading and writing return EIO")
+	case faultlog.PortTaken:
+		return l.portTaken(ctx, i)
+	}
+	if begin, detail := l.onPath(i); begin != nil {
+		return l.during(i, detail, begin)
 	}
 	return l.signalled(ctx, i)
 }
@@ -214,7 +219,7 @@ func (l *Lab) touches(i Injection) bool {
 	switch i.Target {
 	case faultlog.Orchestrator, faultlog.Database, faultlog.ControlLink, faultlog.Clock:
 		return false
-	case faultlog.Agent, faultlog.Disk, faultlog.Node, faultlog.Radio:
+	case faultlog.Agent, faultlog.Disk, faultlog.Node, faultlog.Radio, faultlog.Path:
 		return !l.Idle(i.Node)
 	}
 	return true
@@ -305,7 +310,7 @@ func (l *Lab) working(i Injection, before process.Identity) func(context.Context
 			pid := l.Net.EmulatorPID()
 			return pid != 0 && pid != before.PID
 		}
-	case faultlog.Driver:
+	case faultlog.Driver, faultlog.Listener:
 		listeners := l.listeners(i.Node)
 		return func(context.Context) bool { return !before.Alive() && l.listeners(i.Node) >= listeners }
 	}

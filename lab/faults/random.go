@@ -21,7 +21,7 @@ const (
 // long that takes.
 var recovery = map[faultlog.Target]time.Duration{
 	faultlog.Agent: 3 * time.Second, faultlog.Driver: time.Second, faultlog.Orchestrator: 8 * time.Second, faultlog.Database: 4 * time.Second,
-	faultlog.Emulator: 2 * time.Second, faultlog.Node: 5 * time.Second,
+	faultlog.Emulator: 2 * time.Second, faultlog.Node: 5 * time.Second, faultlog.Listener: time.Second,
 }
 
 // Random draws faults from a seed without end: the same ones at the same times for

@@ -123,8 +123,13 @@ func (l *Lab) emulatorLog() string { return filepath.Join(l.dir, l.State.Name, "
 func (l *Lab) lastLog() string { return cmp.Or(process.LastLine(l.emulatorLog()), "no log") }
 
 // Ended returns a channel that is closed when the emulator has ended so often that it
-// is not started again; Failure then returns why.
-func (l *Lab) Ended() <-chan struct{} { return l.emulator.Failed() }
+// is not started again; Failure then returns why. Plain radios do not end.
+func (l *Lab) Ended() <-chan struct{} {
+	if l.emulator == nil {
+		return nil
+	}
+	return l.emulator.Failed()
+}
 
 // Failure says why the emulator is not started again; nil while it is.
 func (l *Lab) Failure() error { return l.emulator.Failure() }

@@ -13,44 +13,41 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
 )
 
-// node returns the state of the node of a role.
-func (s *State) node(role radio.Role) (*NodeState, error) {
+// Node returns the state of the node of a role.
+func (s *State) Node(role radio.Role) (*NodeState, error) {
+	_, n, err := s.place(role)
+	return n, err
+}
+
+// place returns the node of a role and its index among the lab's nodes.
+func (s *State) place(role radio.Role) (int, *NodeState, error) {
 	for i := range s.Nodes {
 		if s.Nodes[i].Role == role {
-			return &s.Nodes[i], nil
+			return i, &s.Nodes[i], nil
 		}
 	}
-	return nil, fmt.Errorf("the lab has no node %s", role)
+	return 0, nil, fmt.Errorf("the lab has no node %s", role)
 }
 
 // onRadio runs f on the radio interface of a node.
 func onRadio(s *State, role radio.Role, f func(*netlink.Handle, netlink.Link) error) error {
-	n, err := s.node(role)
+	n, err := s.Node(role)
 	if err != nil {
 		return err
 	}
-	h, err := netns.GetFromName(n.Namespace)
+	err = onNamespace(n.Namespace, func(c *netlink.Handle) error {
+		link, err := c.LinkByName(device)
+		if err != nil {
+			return err
+		}
+		return f(c, link)
+	})
 	if err != nil {
-		return fmt.Errorf("namespace of %s: %w", role, err)
-	}
-	defer h.Close()
-	c, err := netlink.NewHandleAt(h, unix.NETLINK_ROUTE)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	link, err := c.LinkByName(device)
-	if err != nil {
-		return fmt.Errorf("%s of %s: %w", device, role, err)
-	}
-	if err := f(c, link); err != nil {
 		return fmt.Errorf("%s of %s: %w", device, role, err)
 	}
 	return nil
@@ -84,7 +81,7 @@ const otherHost = 77
 // SetRadioAddress gives a node's radio interface another address of its network, or
 // its own one back.
 func SetRadioAddress(s *State, role radio.Role, own bool) error {
-	n, err := s.node(role)
+	n, err := s.Node(role)
 	if err != nil {
 		return err
 	}
@@ -125,7 +122,7 @@ func (l *Lab) EmulatorPID() int {
 // so that nobody hears of it, and its processes are killed. Until restore is called
 // [Lab.AwaitPower] blocks for the node.
 func (l *Lab) PowerCut(role radio.Role) (restore func() error, err error) {
-	n, err := l.State.node(role)
+	n, err := l.State.Node(role)
 	if err != nil {
 		return nil, err
 	}

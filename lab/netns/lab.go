@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +11,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"linktrial/emulator/tun"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol/client"
 )
 
 // Config of a lab.
@@ -29,7 +34,9 @@ type Config struct {
 	// Emulator is the command that runs the device loop; it reads a
 	// tun.Config as JSON from standard input and writes the line "ready".
 	Emulator []string
-	Log      *slog.Logger
+	// Plain has the nodes' radios be plain interfaces instead; nil: they are emulated.
+	Plain *Plain
+	Log   *slog.Logger
 }
 
 // Lab is a running lab, held by this process.
@@ -39,8 +46,10 @@ type Lab struct {
 	dir      string
 	log      *slog.Logger
 	forward  *forwarder
-	emulator *process.Supervisor
-	maxEnds  int // of the emulator within a minute; 0: as usual
+	emulator *process.Supervisor // nil with plain radios
+	maxEnds  int                 // of the emulator within a minute; 0: as usual
+	plain    *Plain              // nil: the radios are emulated
+	indexes  atomic.Int64        // of plain radios that came back with another index
 
 	mu    sync.Mutex                   // guards State.Children, State.Emulator, State.Radios, the state file and power
 	power map[radio.Role]chan struct{} // of nodes without power; closed when it is back
@@ -60,7 +69,7 @@ var ErrRunning = errors.New("is already up")
 
 const device = "radio0"
 
-// Up makes the namespaces, the control network and the emulated radios, and
+// Up makes the namespaces, the control network and the emulated or plain radios, and
 // returns when packets can flow. It needs root and /dev/net/tun. On failure
 // nothing is left behind.
 func Up(ctx context.Context, cfg Config) (*Lab, error) { return up(ctx, cfg, 0) }
@@ -80,12 +89,15 @@ func up(ctx context.Context, cfg Config, maxEnds int) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{dir: cfg.StateDir, log: cfg.Log, maxEnds: maxEnds}
+	l := &Lab{dir: cfg.StateDir, log: cfg.Log, maxEnds: maxEnds, plain: cfg.Plain}
 	l.State = State{
 		Name: cfg.Name, Owner: self, Radio: cfg.Radio, Topology: cfg.Topology,
 		Control:       controlNamespace(cfg.Name),
 		Orchestrator:  fmt.Sprintf("http://%s:%d", controlGateway, controlPort),
 		ControlSocket: filepath.Join(cfg.StateDir, cfg.Name, "emulator.sock"),
+	}
+	if cfg.Plain != nil {
+		l.State.Air, l.State.ControlSocket = airNamespace(cfg.Name), ""
 	}
 	for _, n := range cfg.Network.Nodes {
 		l.State.Nodes = append(l.State.Nodes, NodeState{
@@ -158,6 +170,12 @@ func (l *Lab) build(ctx context.Context, cfg Config) error {
 	if l.forward, err = startForwarder(l.State.Control, cfg.Forward, l.log); err != nil {
 		return err
 	}
+	if l.plain != nil {
+		return l.makeAir()
+	}
+	if tc.LabKey, err = client.NewLabKey(l.State.ControlSocket); err != nil {
+		return err
+	}
 	return l.startEmulator(ctx, cfg.Emulator, tc)
 }
 
@@ -193,6 +211,13 @@ func (l *Lab) Start(role radio.Role, cmd *exec.Cmd) error {
 	return fmt.Errorf("the lab has no node %s", role)
 }
 
+// Clocks is what the paths of its nodes' clocks begin with ([wallclock.Path]): the control
+// socket of its emulated radios, beside which agents look for them, or with plain radios a
+// name in the lab's folder.
+func (l *Lab) Clocks() string {
+	return cmp.Or(l.State.ControlSocket, filepath.Join(l.Folder(), "clocks"))
+}
+
 // Folder returns the lab's own folder, which is removed with it.
 func (l *Lab) Folder() string { return filepath.Join(l.dir, l.State.Name) }
 
@@ -210,7 +235,14 @@ func (l *Lab) Down(ctx context.Context) error {
 // RadioDown takes a node's radio interface down until up is called. Of several that keep
 // it down, [Lab.PowerCut] among them, the last one lets it up again.
 func (l *Lab) RadioDown(role radio.Role) (up func() error, err error) {
-	return l.keepDown(nodeInterface{role: role}, func(up bool) error { return SetRadio(&l.State, role, up) })
+	return l.keepDown(nodeInterface{role: role}, func(up bool) error {
+		err := SetRadio(&l.State, role, up)
+		// A plain radio may be gone just now; it comes back as it is to be then.
+		if errors.As(err, &netlink.LinkNotFoundError{}) && l.plain != nil {
+			return nil
+		}
+		return err
+	})
 }
 
 // ControlDown is [Lab.RadioDown] of a node's control link.

@@ -42,11 +42,12 @@ type State struct {
 	Radio    string             `json:"radio"`
 	Topology string             `json:"topology"`
 	Nodes    []NodeState        `json:"nodes"`
-	Control  string             `json:"control"` // namespace of the control network
+	Control  string             `json:"control"`       // namespace of the control network
+	Air      string             `json:"air,omitempty"` // namespace of plain radios' air; empty: the radios are emulated
 	// Orchestrator is the URL under which agents in the nodes reach the orchestrator.
 	Orchestrator  string `json:"orchestrator"`
-	ControlSocket string `json:"control_socket"` // of the emulator
-	Emulator      int    `json:"emulator"`       // its PID, while it runs
+	ControlSocket string `json:"control_socket,omitempty"` // of the emulator; empty with plain radios
+	Emulator      int    `json:"emulator"`                 // its PID, while it runs
 	// EmulatorDown is since when and why the emulator does not run; nil: it runs.
 	EmulatorDown *Down `json:"emulator_down,omitempty"`
 }
@@ -125,7 +126,7 @@ func (d *Damaged) Remove(ctx context.Context) error {
 	if !nameForm.MatchString(d.Name) {
 		return d
 	}
-	s := State{Name: d.Name, Control: controlNamespace(d.Name)}
+	s := State{Name: d.Name, Control: controlNamespace(d.Name), Air: airNamespace(d.Name)}
 	for _, role := range radio.Roles {
 		s.Nodes = append(s.Nodes, NodeState{Role: role, Namespace: nodeNamespace(d.Name, role)})
 	}
@@ -169,8 +170,10 @@ func parseState(b []byte, name string) (*State, error) {
 			return nil, fmt.Errorf("namespace %.60q is not one of a lab", n.Namespace)
 		}
 	}
-	if s.Control != "" && !namespaceForm.MatchString(s.Control) {
-		return nil, fmt.Errorf("namespace %.60q is not one of a lab", s.Control)
+	for _, name := range []string{s.Control, s.Air} {
+		if name != "" && !namespaceForm.MatchString(name) {
+			return nil, fmt.Errorf("namespace %.60q is not one of a lab", name)
+		}
 	}
 	return &s, nil
 }
@@ -269,8 +272,10 @@ func (s *State) remove(ctx context.Context, dir string) error {
 	for _, n := range s.Nodes {
 		errs = append(errs, deleteNamespace(ctx, n.Namespace))
 	}
-	if s.Control != "" {
-		errs = append(errs, deleteNamespace(ctx, s.Control))
+	for _, name := range []string{s.Control, s.Air} {
+		if name != "" {
+			errs = append(errs, deleteNamespace(ctx, name))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

@@ -35,6 +35,7 @@ type boot struct {
 
 	sheet    int // that runs, counted from first; -1 before the first
 	counter  counter
+	journals [][]*held // of the sheets so far, by node, as [radio.Network] has them
 	began    time.Time
 	begunAt  time.Duration // virtual
 	begun    time.Time
@@ -95,6 +96,7 @@ func (b *boot) run(ctx context.Context) (err error) {
 	if err := errors.Join(b.look(), b.account(counted)); err != nil {
 		return err
 	}
+	b.checkJournals()
 	switch {
 	case cause != nil:
 		return cause
@@ -240,17 +242,57 @@ func (b *boot) look() error {
 			return fmt.Errorf("console of %s: %w", b.name, err)
 		}
 	}
-	at := b.counter.at
-	if b.counter.path != "" {
-		if err := b.counter.read(); err != nil {
-			return err
-		}
+	grown, err := b.readJournals()
+	if err != nil {
+		return err
 	}
-	if b.counter.at != at || b.virtual != before {
+	if grown || b.virtual != before {
 		b.progress = time.Now()
 	}
 	b.report(b.virtual - before)
 	return nil
+}
+
+// holdAll begins to follow the journals of a sheet.
+func (b *boot) holdAll(sheet int) (all []*held) {
+	for _, n := range b.cfg.Sheets[sheet].Network.Nodes {
+		all = append(all, hold(b.journal(sheet, n.Role)))
+	}
+	return all
+}
+
+// readJournals reads what has been added to the journals of the sheet that runs, and
+// reports whether the client's has grown.
+func (b *boot) readJournals() (grown bool, err error) {
+	if len(b.journals) == 0 {
+		return false, nil
+	}
+	nodes := b.cfg.Sheets[b.first+b.sheet].Network.Nodes
+	for i, h := range b.journals[len(b.journals)-1] {
+		take, at := func([]byte) {}, h.at
+		if nodes[i].Role == radio.RoleClient {
+			take = b.counter.take
+		}
+		if err := h.read(take); err != nil {
+			return false, err
+		}
+		grown = grown || nodes[i].Role == radio.RoleClient && h.at != at
+	}
+	return grown, nil
+}
+
+// checkJournals fails the sheets of which a journal is not what has been seen of it.
+func (b *boot) checkJournals() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, all := range b.journals {
+		for _, h := range all {
+			if err := h.check(); err != nil {
+				r := &b.results[b.first+i]
+				r.Err = errors.Join(r.Err, err)
+			}
+		}
+	}
 }
 
 // report calls Progress with how far all guests are.
@@ -297,7 +339,7 @@ func (b *boot) take(text string) {
 	case guest.LineBegun:
 		if l.Sheet < b.count {
 			b.sheet, b.begunAt, b.begun = l.Sheet, l.At, time.Now()
-			b.counter = counter{path: b.journal(b.first+l.Sheet, radio.RoleClient)}
+			b.counter, b.journals = counter{}, append(b.journals, b.holdAll(b.first+l.Sheet))
 		}
 	case guest.LineEnded:
 		if l.Sheet == b.sheet {

@@ -17,7 +17,7 @@ import (
 // faulty is a sheet during which faults from a seed are injected.
 func faulty(t *testing.T, s Sheet, seed uint64, every time.Duration) Sheet {
 	t.Helper()
-	nodes := faults.Nodes{All: radio.Roles, Drivers: []radio.Role{radio.RoleClient, radio.RoleServer}, Virtual: true}
+	nodes := faults.Nodes{All: radio.Roles, Drivers: []radio.Role{radio.RoleClient, radio.RoleServer}, Lab: faults.Virtual}
 	s.Faults = &guest.Faults{Seed: seed, Every: every, Choices: nodes.Choices(), Nodes: nodes}
 	return s
 }

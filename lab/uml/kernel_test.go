@@ -147,8 +147,9 @@ func TestCheckOfTheKernelsOutput(t *testing.T) {
 
 func TestCounter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.jsonl")
-	c := counter{path: path}
-	if err := c.read(); err != nil || c.ended != 0 {
+	var c counter
+	h := hold(path)
+	if err := h.read(c.take); err != nil || c.ended != 0 {
 		t.Fatalf("no journal yet: %d, %v", c.ended, err)
 	}
 	text := strings.Join([]string{
@@ -165,7 +166,7 @@ func TestCounter(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
-		if err := c.read(); err != nil {
+		if err := h.read(c.take); err != nil {
 			t.Fatal(err)
 		}
 	}

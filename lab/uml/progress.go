@@ -2,10 +2,6 @@ package uml
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"time"
 )
 
@@ -28,12 +24,9 @@ func (p Progress) PerSecond() float64 {
 	return p.Virtual.Seconds() / p.Wall.Seconds()
 }
 
-// counter counts the trials that have ended in a journal as it grows, and the attempts
-// since. It looks for the record's type alone: reading journals is others' work.
+// counter counts the trials that have ended in lines of a journal, and the attempts since.
+// It looks for the record's type alone: reading journals is others' work.
 type counter struct {
-	path     string
-	at       int64
-	tail     []byte // of a line whose end is not written yet
 	ended    int
 	attempts int // started since the last trial ended
 }
@@ -44,41 +37,11 @@ var (
 	attemptStarted = []byte(`"type":"attempt-started"`)
 )
 
-// read takes what has been added. A journal that does not exist yet is empty.
-func (c *counter) read() error {
-	f, err := os.Open(c.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	defer f.Close()
-	if _, err := f.Seek(c.at, io.SeekStart); err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	buf := make([]byte, 256<<10)
-	for {
-		n, err := f.Read(buf)
-		c.take(buf[:n])
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("journal: %w", err)
-		}
-	}
-}
-
-func (c *counter) take(b []byte) {
-	c.at += int64(len(b))
-	b = append(c.tail, b...)
-	whole := b[:bytes.LastIndexByte(b, '\n')+1]
-	if last := bytes.LastIndex(whole, trialEnded); last >= 0 {
-		c.ended += bytes.Count(whole, trialEnded)
-		c.attempts = bytes.Count(whole[last:], attemptStarted)
+func (c *counter) take(lines []byte) {
+	if last := bytes.LastIndex(lines, trialEnded); last >= 0 {
+		c.ended += bytes.Count(lines, trialEnded)
+		c.attempts = bytes.Count(lines[last:], attemptStarted)
 	} else {
-		c.attempts += bytes.Count(whole, attemptStarted)
+		c.attempts += bytes.Count(lines, attemptStarted)
 	}
-	c.tail = bytes.Clone(b[len(whole):])
 }

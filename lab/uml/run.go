@@ -126,6 +126,9 @@ var (
 	ErrHung = errors.New("the guest showed no progress and was ended")
 	// ErrDied reports that a guest ended before its work did.
 	ErrDied = errors.New("the guest ended before its work was done")
+	// ErrChanged reports that a journal was changed after it had been written; the run
+	// has none then.
+	ErrChanged = errors.New("a journal was changed after it had been written")
 )
 
 var runForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
@@ -143,14 +146,14 @@ func Run(ctx context.Context, cfg RunConfig) (Result, error) {
 	}
 	defer release()
 	for _, s := range cfg.Sheets {
-		dir := filepath.Join(cfg.Dir, s.Run)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		in := guest.Sheet{Run: s.Run}
+		if err := os.MkdirAll(filepath.Join(cfg.Dir, s.Run), 0o755); err != nil {
 			return Result{}, fmt.Errorf("shared folder: %w", err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "sheet.json"), s.Document, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(cfg.Dir, in.File()), s.Document, 0o644); err != nil {
 			return Result{}, fmt.Errorf("shared folder: %w", err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "sheet.json.sig"), []byte(s.Signature.String()+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(cfg.Dir, in.SignatureFile()), []byte(s.Signature.String()+"\n"), 0o644); err != nil {
 			return Result{}, fmt.Errorf("shared folder: %w", err)
 		}
 	}
@@ -319,6 +322,9 @@ func (r *runner) journal(i int, role radio.Role) string {
 func (r *runner) collect(i int) error {
 	res := &r.results[i]
 	res.Journals = map[radio.Role]string{}
+	if errors.Is(res.Err, ErrChanged) {
+		return nil
+	}
 	for _, n := range r.cfg.Sheets[i].Network.Nodes {
 		path := r.journal(i, n.Role)
 		if _, err := os.Stat(path); err == nil {
@@ -333,8 +339,8 @@ func (r *runner) collect(i int) error {
 			*to = path
 		}
 	}
-	c := counter{path: r.journal(i, radio.RoleClient)}
-	if err := c.read(); err != nil {
+	var c counter
+	if err := hold(r.journal(i, radio.RoleClient)).read(c.take); err != nil {
 		return err
 	}
 	res.Ended = c.ended

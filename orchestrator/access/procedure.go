@@ -49,7 +49,7 @@ var procedures = map[string]map[string]rule{
 	"AgentService": {"Register": node, "Poll": node, "Deliver": node, "Clock": node, "ReportPreflight": node},
 	"CatalogService": {
 		"GetSource": see, "ListProtocols": see,
-		"SaveTopology": direct, "DeleteTopology": direct, "CheckProtocol": direct,
+		"SaveTopology": direct, "DeleteTopology": direct, "SaveProfile": direct, "DeleteProfile": direct, "CheckProtocol": direct,
 	},
 	"ControlService": {
 		"ListCommands": see,
@@ -59,8 +59,9 @@ var procedures = map[string]map[string]rule{
 	"FleetService":     {"GetPreflight": see, "Links": see, "StartPreflight": direct},
 	"LabService":       {"LabStatus": see, "LabUp": direct, "LabDown": direct, "SetControlLink": direct},
 	"LibraryService": {
-		"ListPlans": see, "GetPlan": see, "ListSchedules": see,
+		"ListPlans": see, "GetPlan": see, "ListSchedules": see, "PreviewRecurrence": see,
 		"SavePlan": direct, "DeletePlan": direct, "Schedule": direct, "CancelSchedule": direct,
+		"ScheduleRecurrence": direct, "ChangeRecurrence": direct,
 	},
 	// What certificates are held against is nobody's secret, and who logs in
 	// over TLS for the first time needs it.
@@ -69,7 +70,8 @@ var procedures = map[string]map[string]rule{
 		"CheckPlan": see, "ExplainPlan": see, "ListRuns": see, "GetRun": see, "Watch": see, "Results": see, "ListNodes": see, "ListProfiles": see,
 		"StartPlan": direct, "AbortCampaign": direct,
 	},
-	"ResultService": {"ListCampaigns": see, "Summarize": see, "Sweep": see, "Series": see, "GetAttempt": see, "ListRecords": see},
+	"ResultService": {"ListCampaigns": see, "Summarize": see, "Sweep": see, "Series": see, "GetAttempt": see, "ListRecords": see, "ListImports": see,
+		"ImportCampaign": direct, "RemoveImport": direct},
 	"TrustService": {
 		"ListSigningKeys": see, "GetSignedSheet": see, "ListApprovals": see,
 		"RotateSigningKey": manage, "ApproveDriver": manage, "UnapproveDriver": manage,

@@ -143,6 +143,7 @@ func (a *Authority) ServerTLS() *tls.Config {
 		// Whether it is valid, the guard says, in words: a handshake that fails
 		// tells a node nothing that it could repeat to a person.
 		ClientAuth: tls.RequestClientCert, ClientCAs: pool}
+	a.resumable(nodes)
 	outer := people.Clone()
 	outer.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if hello.ServerName == identity.OrchestratorName {

@@ -32,7 +32,7 @@ const (
 
 // Folders of a data folder that belong to a backup. Tokens, sockets, locks,
 // logs and the journals of this machine's agents do not.
-var Folders = []string{"authority", "second-factors", "signing", "topologies"}
+var Folders = []string{"authority", "radio-profiles", "second-factors", "signing", "topologies"}
 
 // Manifest says what a backup is of.
 type Manifest struct {

@@ -7,7 +7,7 @@
 //
 //	linktrial-backup/manifest.json   what is in it, with the SHA-256 of each file
 //	linktrial-backup/manifest.sig    its signature by the key that signs run sheets
-//	linktrial-backup/files/…      keys of the authority and of run sheets, topologies that people saved
+//	linktrial-backup/files/…      keys of the authority and of run sheets, topologies and radio profiles that people saved
 //	linktrial-backup/data/TABLE.copy.gz   the rows of a table, as COPY writes them
 //
 // A restore makes the schema from the program's own migrations and reads rows: it

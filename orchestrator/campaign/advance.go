@@ -164,7 +164,10 @@ func (e *Engine) derive(ctx context.Context, open *openRuns) ([]*run, error) {
 				occupied[p.node] = r
 			}
 		}
-		r.realRadios = e.haveRealRadios(r.participants)
+		var named bool
+		if r.realRadios, named = e.realRadiosOf(r.participants); !named {
+			r.radio = nil // the sheet's profile may be another radio's
+		}
 		if r.conflict = before.conflict(r); r.conflict != "" {
 			r.blocked = true
 		}

@@ -137,6 +137,7 @@ func TestChoose(t *testing.T) {
 	with := func(i int, f func(*candidate)) func([]candidate) []candidate {
 		return func(c []candidate) []candidate { f(&c[i]); return c }
 	}
+	none := func(role radio.Role) string { return noNode(role, nil, false) }
 	add := func(x candidate) func([]candidate) []candidate {
 		return func(c []candidate) []candidate { return append(c, x) }
 	}
@@ -154,9 +155,13 @@ func TestChoose(t *testing.T) {
 		client   string
 		problems []string
 	}{
-		"all there":      {sheet, connected(), "c", nil},
-		"nobody":         {sheet, nil, "", []string{noNode("client"), noNode("relay"), noNode("server")}},
-		"relay is away":  {sheet, connected(with(1, func(c *candidate) { c.connected = false })), "", []string{noNode("relay")}},
+		"all there": {sheet, connected(), "c", nil},
+		"nobody":    {sheet, nil, "", []string{none("client"), none("relay"), none("server")}},
+		"relay is away": {sheet, connected(with(1, func(c *candidate) { c.connected, c.contact = false, time.Date(2026, 5, 1, 8, 29, 41, 0, time.UTC) })), "",
+			[]string{"no relay node is connected; known and without contact: r (last contact 2026-05-01 08:29:41 UTC): check that it is on, that its agent runs and that it reaches the orchestrator"}},
+		"four are away": {sheet, connected(with(1, func(c *candidate) { c.connected = false }), add(candidate{name: "r2", role: radio.RoleRelay, contact: time.Unix(200, 0)}),
+			add(candidate{name: "r3", role: radio.RoleRelay, contact: time.Unix(100, 0)}), add(candidate{name: "r4", role: radio.RoleRelay, contact: time.Unix(300, 0)}), add(candidate{name: "r5", role: radio.RoleRelay, virtual: true})), "",
+			[]string{"no relay node is connected; known and without contact: r4 (last contact 1970-01-01 00:05:00 UTC), r2 (last contact 1970-01-01 00:03:20 UTC), r3 (last contact 1970-01-01 00:01:40 UTC): check that it is on, that its agent runs and that it reaches the orchestrator"}},
 		"prefers idle":   {sheet, connected(with(0, func(c *candidate) { c.busy = true }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
 		"busy will do":   {sheet, connected(with(0, func(c *candidate) { c.busy = true })), "c", nil},
 		"not supported":  {sheet, connected(with(2, func(c *candidate) { c.drivers = []nodes.Driver{{Name: "tcp", Unsupported: "no kernel"}} })), "c", nil},
@@ -167,9 +172,14 @@ func TestChoose(t *testing.T) {
 			add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, busy: true, drivers: tcp})), "d", nil},
 		"another can":  {sheet, connected(with(0, func(c *candidate) { c.drivers = nil }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
 		"real radios":  {&real, connected(realRadio("prc")), "c", nil},
-		"wrong radio":  {&real, connected(realRadio("sdr"))[:1], "", []string{"node c has radio sdr, the plan asks for prc", noNode("relay"), noNode("server")}},
-		"not emulated": {&real, connected()[1:2], "", []string{noNode("client"), "node r has an emulated radio, and radio prc cannot be emulated", noNode("server")}},
-		"never mixed":  {sheet, append(connected()[:2], connected(realRadio("prc"))[2]), "", []string{noNode("server")}},
+		"wrong radio":  {&real, connected(realRadio("sdr"))[:1], "", []string{"node c has radio sdr, the plan asks for prc", none("relay"), none("server")}},
+		"not emulated": {&real, connected()[1:2], "", []string{none("client"), "node r has an emulated radio, and radio prc cannot be emulated", none("server")}},
+		"never mixed":  {sheet, append(connected()[:2], connected(realRadio("prc"))[2]), "", []string{none("server")}},
+		"two labs":     {sheet, connected(with(2, func(c *candidate) { c.lab = "other" })), "", []string{none("server")}},
+		"no name":      {&real, connected(realRadio("")), "c", nil},
+		"half a name":  {&real, connected(realRadio("prc"), with(2, func(c *candidate) { c.radio = "" })), "", []string{none("server")}},
+		"not vouched": {sheet, connected(realRadio(""), with(2, func(c *candidate) { c.problem = "the emulator does not answer" })), "",
+			[]string{"node s was started for a lab and does not count as emulated: the emulator does not answer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chosen, problems := choose(c.sheet, c.nodes, false)

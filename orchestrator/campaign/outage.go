@@ -14,6 +14,7 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/protocols/contract"
 )
 
 // The leading node cannot know everywhere that a listener of another node was not in
@@ -37,6 +38,7 @@ type outage struct {
 	iface    bool                 // the radio's interface
 	forwards bool                 // also what only passes the node: its kernel forwards packets, or should have
 	stopped  bool                 // what was not in order went on: figures are false, too
+	lasting  bool                 // another attempt would meet it again
 	from, to time.Time            // to: zero while it lasts
 	why      string
 }
@@ -71,7 +73,7 @@ func (e *Engine) judgeOutages(ctx context.Context, run, hash string) error {
 			continue
 		}
 		reason := fmt.Sprintf("%s (the attempt had ended with %s)", x.why, f.Reason)
-		if err := e.excuse(ctx, run, excused{int(f.Trial), int(f.Attempt), f.Last, f.Marks}, reason); err != nil {
+		if err := e.excuse(ctx, run, excused{int(f.Trial), int(f.Attempt), f.Last && !x.lasting, f.Marks}, reason); err != nil {
 			return err
 		}
 	}
@@ -200,21 +202,22 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 		name journal.ListenerName
 	}
 	down := map[key]outage{}
-	broken := map[string]outage{} // the radio's interface of a node
-	restored := func(node string, at time.Time) {
-		if x, ok := broken[node]; ok {
+	type device struct{ node, name string }
+	broken := map[device]outage{} // the interfaces of the nodes' radios
+	restored := func(d device, at time.Time) {
+		if x, ok := broken[d]; ok {
 			x.to = at
 			out = append(out, x)
-			delete(broken, node)
+			delete(broken, d)
 		}
 	}
 	for i := range records {
 		r := &records[i]
 		c := clocks[r.Node].Recorded(r.Seq)
 		at := r.At.Add(c.Offset)
-		begin := func(name journal.ListenerName, from time.Time, why string) {
+		begin := func(name journal.ListenerName, from time.Time, why string, lasting bool) {
 			if _, already := down[key{r.Node, name}]; !already {
-				down[key{r.Node, name}] = outage{role: radio.Role(r.Role), name: name, from: from.Add(-c.Bound - outageMargin), why: why}
+				down[key{r.Node, name}] = outage{role: radio.Role(r.Role), name: name, from: from.Add(-c.Bound - outageMargin), why: why, lasting: lasting}
 			}
 		}
 		if r.Type == string(journal.TypeRunResumed) {
@@ -226,13 +229,17 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 			}
 			why := fmt.Sprintf("the agent of the %s was not running from %s to %s", r.Role, clockTime(from), clockTime(at))
 			for _, l := range sheet.Listeners(radio.Role(r.Role)) {
-				begin(nameOf(&l), from, why)
+				begin(nameOf(&l), from, why, false)
 			}
 			if b.Forwards { // its node may have had no power meanwhile
 				out = append(out, outage{role: radio.Role(r.Role), agent: true, forwards: true, from: from.Add(-c.Bound - outageMargin), to: at.Add(c.Bound + outageMargin), why: why})
 			}
-			// What is still wrong with the interface the new agent records again.
-			restored(r.Node, at.Add(c.Bound))
+			// What is still wrong with an interface the new agent records again.
+			for d := range broken {
+				if d.node == r.Node {
+					restored(d, at.Add(c.Bound))
+				}
+			}
 			continue
 		}
 		if r.Type == string(journal.TypeAgentStopped) {
@@ -244,9 +251,10 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 		if r.Type == string(journal.TypeInterfaceFailed) || r.Type == string(journal.TypeInterfaceReady) {
 			var b journal.RadioInterface
 			_ = json.Unmarshal(r.Body, &b) // checked when it was stored
-			restored(r.Node, at.Add(c.Bound))
+			d := device{r.Node, b.Device}
+			restored(d, at.Add(c.Bound))
 			if r.Type == string(journal.TypeInterfaceFailed) {
-				broken[r.Node] = outage{role: radio.Role(r.Role), iface: true, forwards: b.Forwards, stopped: true, from: at.Add(-c.Bound),
+				broken[d] = outage{role: radio.Role(r.Role), iface: true, forwards: b.Forwards, stopped: true, from: at.Add(-c.Bound),
 					why: fmt.Sprintf("the radio's interface %s of the %s was not in order at %s: %s", b.Device, r.Role, clockTime(at), b.Fault)}
 			}
 			continue
@@ -260,8 +268,8 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 			// Its agent runs, and records the moment.
 			down[key{r.Node, l.Name()}] = outage{role: radio.Role(r.Role), name: l.Name(), stopped: true, from: at.Add(-c.Bound),
 				why: fmt.Sprintf("the listener of %s at the %s was stopped from outside at %s", l.Treatment, r.Role, clockTime(at))}
-		case r.Type == string(journal.TypeListenerFailed) && l.Outside:
-			begin(l.Name(), at, fmt.Sprintf("the listener of %s at the %s was ended from outside at %s", l.Treatment, r.Role, clockTime(at)))
+		case r.Type == string(journal.TypeListenerFailed) && (l.Renewed || l.Outside || l.Code == contract.CodeBadParameters):
+			begin(l.Name(), at, fmt.Sprintf("the listener of %s at the %s %s", l.Treatment, r.Role, whyDown(&l, at)), l.Code == contract.CodeBadParameters)
 		default: // it is up, or what keeps it down is its driver's fault
 			k := key{r.Node, l.Name()}
 			if x, ok := down[k]; ok {
@@ -282,6 +290,19 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 	}
 	slices.SortStableFunc(out, func(a, b outage) int { return a.from.Compare(b.from) })
 	return out
+}
+
+// whyDown says since when a listener is not up through no fault of its protocol.
+func whyDown(l *journal.Listener, at time.Time) string {
+	switch {
+	case l.Renewed:
+		return fmt.Sprintf("was started again after %s: %s", clockTime(at), l.Message)
+	case l.Code == contract.CodeListenFailed:
+		return fmt.Sprintf("was not up at %s: %s", clockTime(at), l.Message)
+	case l.Code == contract.CodeBadParameters:
+		return fmt.Sprintf("refused its parameters at %s: %s", clockTime(at), l.Message)
+	}
+	return "was ended from outside at " + clockTime(at)
 }
 
 // stopOf is the time at which a node's agent did not run.

@@ -53,6 +53,16 @@ func TestOutages(t *testing.T) {
 			j.Pass(time.Second)
 			j.Add(journal.TypeListenerReady, listener("one", false))
 		}, "the listener of one at the server was ended from outside at 12:00:10.5 UTC (the attempt had ended with reset)", false},
+		"its port is taken": {func(j *storetest.Journal) {
+			l := listener("one", true)
+			l.Code, l.Message = contract.CodeListenFailed, "port 5001 is held by python3 (process 7)"
+			j.Add(journal.TypeListenerFailed, l)
+		}, "the listener of one at the server was not up at 12:00:10.0 UTC: port 5001 is held by python3 (process 7) (the attempt had ended with reset)", false},
+		"its driver refused": {func(j *storetest.Journal) {
+			l := listener("one", false)
+			l.Code, l.Message = contract.CodeBadParameters, "local.address"
+			j.Add(journal.TypeListenerFailed, l)
+		}, "the listener of one at the server refused its parameters at 12:00:10.0 UTC: local.address (the attempt had ended with reset)", false},
 		"another treatment's": {func(j *storetest.Journal) { j.Add(journal.TypeListenerFailed, listener("two", true)) }, "", false},
 		"by itself":           {func(j *storetest.Journal) { j.Add(journal.TypeListenerFailed, listener("one", false)) }, "", false},
 		"before": {func(j *storetest.Journal) {
@@ -122,6 +132,14 @@ func TestOutages(t *testing.T) {
 			j.Pass(100 * time.Millisecond)
 			j.Add(journal.TypeInterfaceReady, journal.RadioInterface{Device: "radio0"})
 		}, "the radio's interface radio0 of the server was not in order at 12:00:10.5 UTC: it is down (the attempt had ended with a result)", true},
+		"another radio's interface in order again": {func(j *storetest.Journal) {
+			j.Pass(500 * time.Millisecond)
+			j.Add(journal.TypeInterfaceFailed, journal.RadioInterface{Device: "radio1", Fault: "it is down"})
+			j.Pass(-5 * time.Second)
+			j.Add(journal.TypeInterfaceFailed, journal.RadioInterface{Device: "radio0", Fault: "it is down"})
+			j.Pass(100 * time.Millisecond)
+			j.Add(journal.TypeInterfaceReady, journal.RadioInterface{Device: "radio0"})
+		}, "the radio's interface radio1 of the server was not in order at 12:00:10.5 UTC: it is down (the attempt had ended with reset)", false},
 		"the radio's interface down before": {func(j *storetest.Journal) {
 			j.Pass(-5 * time.Second)
 			j.Add(journal.TypeInterfaceFailed, journal.RadioInterface{Device: "radio0", Fault: "it is down"})
@@ -230,8 +248,12 @@ func TestOutages(t *testing.T) {
 			require.Equal(t, c.mark, a.Mark.Reason)
 			require.Equal(t, journal.Self, a.Mark.By)
 			require.Equal(t, journal.Invalid, a.Verdict)
-			require.Len(t, commands, 1)
-			require.Equal(t, string(Repeat), commands[0].Kind)
+			if strings.Contains(name, "refused") { // another attempt would be refused as well
+				require.Empty(t, commands)
+			} else {
+				require.Len(t, commands, 1)
+				require.Equal(t, string(Repeat), commands[0].Kind)
+			}
 
 			require.NoError(t, e.MarkAttempt(t.Context(), run, Mark{Trial: 0, Attempt: 1, By: "ada"}))
 			require.NoError(t, e.judgeOutages(t.Context(), run, o.SheetHash))

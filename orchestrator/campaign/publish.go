@@ -10,7 +10,7 @@ import (
 
 // publish tells each node what to do, and watchers what runs wait for.
 func (e *Engine) publish(ctx context.Context, open *openRuns, runs []*run) error {
-	work := nodes.Work{Assignments: map[string][]nodes.Assignment{}, RunOf: map[string]string{}, Active: map[string][]string{}}
+	work := nodes.Work{Assignments: map[string][]nodes.Assignment{}, RunOf: map[string]string{}, Active: map[string][]string{}, Silent: map[string]bool{}}
 	sheets := map[string]*sheetInfo{}
 	waiting := map[string][]string{}
 	for _, r := range runs {
@@ -42,7 +42,10 @@ func (e *Engine) assign(work *nodes.Work, r *run, commands []nodes.Command) {
 			a.Commands = commands
 		}
 		work.Assignments[p.node] = append(work.Assignments[p.node], a)
-		if p.ended == "" && !r.inBand {
+		switch {
+		case r.inBand:
+			work.Silent[p.node] = true
+		case p.ended == "":
 			work.Active[r.id] = append(work.Active[r.id], p.node)
 		}
 	}

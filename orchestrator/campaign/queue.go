@@ -27,6 +27,7 @@ type Plan struct {
 	Estimates [][]time.Duration // of each trial of each sheet
 	Virtual   bool              // on the nodes of the virtual-time lab
 	Moves     Moves
+	Caveats   []string // sentences that are said with every result
 }
 
 // Moves says which runs wait until a person confirms that the nodes have been
@@ -94,7 +95,7 @@ func (e *Engine) Queue(ctx context.Context, p Plan) (id string, runs, problems [
 	}
 	confirm := runsToConfirm(&p, chosen, all)
 	err = e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
-		if err := q.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: p.Name, Plan: p.Plan, PlanFile: p.File, PlanText: p.Text, PlanHash: p.Hash}); err != nil {
+		if err := q.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: p.Name, Plan: p.Plan, PlanFile: p.File, PlanText: p.Text, PlanHash: p.Hash, Caveats: p.Caveats}); err != nil {
 			return err
 		}
 		for i, s := range p.Sheets {
@@ -117,6 +118,12 @@ func (e *Engine) Queue(ctx context.Context, p Plan) (id string, runs, problems [
 	e.cfg.Logger.Info("campaign queued", "campaign", id, "plan", p.Plan, "runs", len(runs))
 	e.reviewRuns()
 	return id, runs, nil, nil
+}
+
+// NodesFor returns the connected nodes that would run a sheet now, or everything that is
+// missing, for people. Those of the virtual-time lab are not among them.
+func (e *Engine) NodesFor(s *runsheet.Sheet) (map[radio.Role]string, []string) {
+	return choose(s, e.candidates(), false)
 }
 
 func (e *Engine) insertRun(ctx context.Context, q *dbsqlc.Queries, run, campaign string, s *runsheet.Sheet, estimates []time.Duration, nodes map[radio.Role]string) error {
@@ -154,8 +161,8 @@ func (e *Engine) insertRun(ctx context.Context, q *dbsqlc.Queries, run, campaign
 func (e *Engine) candidates() []candidate {
 	var out []candidate
 	for _, n := range e.Nodes.List() {
-		out = append(out, candidate{name: n.Name, role: radio.Role(n.Role), radio: n.Radio, emulated: n.Emulated, virtual: n.Virtual,
-			connected: n.Connected, busy: n.Run != "", drivers: n.Drivers})
+		out = append(out, candidate{name: n.Name, role: radio.Role(n.Role), radio: n.Radio, emulated: n.Emulated, lab: n.Lab, problem: n.LabProblem, virtual: n.Virtual,
+			connected: n.Connected, contact: n.LastContact, busy: n.Run != "", address: n.RadioAddress, drivers: n.Drivers})
 	}
 	return out
 }

@@ -36,12 +36,14 @@ func (a activeTransmissions) add(r *run) activeTransmissions {
 	return append(a, r)
 }
 
-// haveRealRadios reports whether the nodes of a run have real radios.
-func (e *Engine) haveRealRadios(all []participant) bool {
+// realRadiosOf reports whether the nodes of a run have real radios, and whether it is
+// known which.
+func (e *Engine) realRadiosOf(all []participant) (real, named bool) {
 	for _, p := range all {
 		if n, ok := e.Nodes.Get(p.node); ok {
-			return !n.Emulated && !n.Virtual
+			real = !n.Emulated && !n.Virtual
+			return real, !real || n.Radio != ""
 		}
 	}
-	return false
+	return false, true
 }

@@ -73,10 +73,12 @@ func countUnavailable(s *runsheet.Sheet, c *candidate) int {
 // (docs/driver-contract.md).
 const notSupported = "not supported: "
 
-// missingSupport returns what a treatment needs and the node's kernel does not
-// support, as a format for the node's name; empty where nothing is missing.
+// missingSupport returns what a treatment needs and the node does not have, as a format for the node's name; empty where nothing is missing.
 func missingSupport(u *runsheet.Use, c *candidate) string {
 	literal := func(s string) string { return strings.ReplaceAll(s, "%", "%%") }
+	if u.Treatment.CompleteKnowledge && c.unnamed() {
+		return "it is to know the link (complete_knowledge), and nobody has named the real radio of %s: start the agent with --radio"
+	}
 	d := c.driver(u.Protocol)
 	if d == nil {
 		return ""

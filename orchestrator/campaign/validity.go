@@ -244,7 +244,7 @@ func (v *validity) complete(at attemptTime, read map[string][]time.Time) bool {
 	rules := v.sheet.Valid
 	for node, w := range v.watched {
 		newest := w.newest.At.Add(w.clock.Recorded(w.newest.Seq).Offset)
-		if rules.ClockStep > 0 || rules.Interfering != nil {
+		if rules.ClockStep > 0 || rules.Interfering != nil || rules.HostShare > 0 {
 			n := len(w.records)
 			if n == 0 || w.until(n-1).Before(at.to) {
 				return false
@@ -286,6 +286,9 @@ func (e *Engine) applyRules(ctx context.Context, v *validity, run string, a *dbs
 			return j, err
 		}
 		v.eachNode(func(w *watchedNode) { w.judgeTraffic(&j, rules.Interfering, carried, at) })
+	}
+	if rules.HostShare > 0 {
+		v.eachNode(func(w *watchedNode) { w.judgeHost(&j, rules.HostShare, at) })
 	}
 	if len(rules.Readings) == 0 && rules.PositionMetres == 0 {
 		return j, nil

@@ -82,6 +82,12 @@ func other(after time.Duration, bytes int64) func(*journal.Watched) {
 	}
 }
 
+func late(after, missed time.Duration) func(*journal.Watched) {
+	return func(w *journal.Watched) {
+		w.Host = &journal.HostWatched{HostLoad: journal.HostLoad{Missed: missed}, Late: []journal.LateAt{{After: after, Missed: missed}}}
+	}
+}
+
 func stepped(step, until time.Duration) func(*journal.Watched) {
 	return func(w *journal.Watched) {
 		w.Until, w.ClockStep, w.ClockLook = w.Since.Add(until), step, time.Second
@@ -99,7 +105,7 @@ func TestRulesOfValidity(t *testing.T) {
 	snr := runsheet.Valid{Readings: []runsheet.ReadingLimit{{Rule: runsheet.RuleTelemetry, Reading: "snr", Unit: "dB", Min: &least}}}
 	heat := runsheet.Valid{Readings: []runsheet.ReadingLimit{{Rule: runsheet.RuleTemperature, Reading: "temperature", Unit: "°C", Max: &most}}}
 	battery := runsheet.Valid{Readings: []runsheet.ReadingLimit{{Rule: runsheet.RuleBattery, Reading: "charge", Unit: "%", Min: &least}}}
-	position := runsheet.Valid{PositionMetres: 25}
+	position, hostRule := runsheet.Valid{PositionMetres: 25}, runsheet.Valid{HostShare: 0.05}
 	s, n := storetest.Open(t), 0
 	const during, after = 10500 * time.Millisecond, 12 * time.Second
 	for name, c := range map[string]struct {
@@ -135,6 +141,23 @@ func TestRulesOfValidity(t *testing.T) {
 			r.all(radio.RoleRelay)
 		}, undecided: "rule clock_step: the relay was not watched from 12:00:10.5 UTC to 12:00:11."},
 
+		"host: too much": {rules: hostRule, tell: func(r *validRun) {
+			r.watched(radio.RoleServer, late(during, 90*time.Millisecond))
+			r.all(radio.RoleServer)
+		}, mark: "rule host: programs of the server were ready and did not run for 7.5 % of the attempt (90ms), at most 5 % are allowed"},
+		"host: within": {rules: hostRule, tell: func(r *validRun) {
+			r.watched(radio.RoleRelay, late(during, 40*time.Millisecond))
+			r.all(radio.RoleRelay)
+		}},
+		"host: later": {rules: hostRule, tell: func(r *validRun) {
+			r.watched(radio.RoleRelay, late(after, 90*time.Millisecond))
+			r.all(radio.RoleRelay)
+		}},
+		"host: not watched for a while": {rules: hostRule, tell: func(r *validRun) {
+			r.watched(radio.RoleRelay, func(w *journal.Watched) { w.Until, w.Host = w.Since.Add(during), &journal.HostWatched{} })
+			r.watched(radio.RoleRelay, func(w *journal.Watched) { w.Since, w.Host = w.Since.Add(after), &journal.HostWatched{} })
+			r.all(radio.RoleRelay)
+		}, undecided: "rule host: the relay was not watched from 12:00:10.5 UTC to 12:00:11."},
 		"traffic: a share": {rules: share, tell: func(r *validRun) { r.watched(radio.RoleServer, other(during, 51)); r.all(radio.RoleServer) }, mark: "rule interfering: 51 B of other traffic, mostly UDP 10.77.0.1:7 → 10.77.0.3:9 passed the radio's interface of the server, at most 50 B are allowed (5 % of 1000 B)"},
 		"traffic: no more": {rules: share, tell: func(r *validRun) { r.watched(radio.RoleServer, other(during, 50)); r.all(radio.RoleServer) }},
 		"traffic: a size":  {rules: size, tell: func(r *validRun) { r.watched(radio.RoleClient, other(during, 20480)); r.all(radio.RoleClient) }, mark: "rule interfering: 20.0 KiB of other traffic, mostly UDP 10.77.0.1:7 → 10.77.0.3:9 passed the radio's interface of the client, at most 2 KiB are allowed"},

@@ -38,36 +38,29 @@ type Config struct {
 	// SavedDir is where [Catalog.SaveTopology] keeps topologies, and where those
 	// saved earlier are; it need not exist. Empty: none can be saved.
 	SavedDir string
+	// SavedProfilesDir is where [Catalog.SaveProfile] keeps radio profiles, and where those
+	// saved earlier are; it need not exist. Empty: none can be saved.
+	SavedProfilesDir string
 }
 
 // Catalog is everything that plans may name. Any number of goroutines may use
-// it. Only topologies come and go once it is loaded; one that was looked up
-// does not change.
+// it. Only topologies and radio profiles come and go once it is loaded; one that was
+// looked up does not change.
 type Catalog struct {
-	profiles   map[string]*radio.Profile
-	topologies *book
+	*book
 	manifests  map[string]*contract.Manifest
 	driverDirs map[string]string
 	driversDir string            // where drivers were looked for
 	origin     map[string]string // of each kind/name, for messages
-	sources    map[string]source // of each profile
-}
-
-// source is a profile's file, to read it with other figures.
-type source struct {
-	file    string
-	text    []byte
-	tree    *radio.Tree
-	shipped bool
 }
 
 // Load reads all files. The error, if any, is [yamldoc.Problems] with every
 // problem of every file, or the reason why a folder could not be read.
 func Load(c Config) (*Catalog, error) {
 	l := loader{cat: &Catalog{
-		profiles: map[string]*radio.Profile{}, topologies: &book{dir: c.SavedDir, all: map[string]page{}},
+		book:      &book{dir: c.SavedDir, profilesDir: c.SavedProfilesDir, topologies: map[string]page{}, profiles: map[string]source{}},
 		manifests: map[string]*contract.Manifest{}, driverDirs: map[string]string{},
-		origin: map[string]string{}, sources: map[string]source{},
+		origin: map[string]string{},
 	}}
 	l.shipped = true
 	if err := l.folder(radioprofiles.Files, ".", "radio-profiles", l.profile); err != nil {
@@ -92,10 +85,16 @@ func Load(c Config) (*Catalog, error) {
 			}
 		}
 	}
-	if c.SavedDir != "" {
-		l.saved = true
-		if err := l.folder(os.DirFS(c.SavedDir), ".", c.SavedDir, l.topology); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("saved topologies: %w", err)
+	l.saved = true
+	for _, of := range []struct {
+		what, dir string
+		take      takes
+	}{{"radio profiles", c.SavedProfilesDir, l.profile}, {"topologies", c.SavedDir, l.topology}} {
+		if of.dir == "" {
+			continue
+		}
+		if err := l.folder(os.DirFS(of.dir), ".", of.dir, of.take); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("saved %s: %w", of.what, err)
 		}
 	}
 	if c.DriversDir != "" {
@@ -181,12 +180,11 @@ func (l *loader) profile(file, base string, data []byte, open func(name string) 
 	if err := l.claim("radio", p.Name, base, file); err != nil {
 		return err
 	}
-	l.cat.profiles[p.Name] = p
 	tree, err := radio.ReadTree(file, data, open)
 	if err != nil {
 		return err
 	}
-	l.cat.sources[p.Name] = source{file, data, tree, l.shipped}
+	l.cat.profiles[p.Name] = source{p, tree, file, data, l.shipped, l.saved}
 	return nil
 }
 
@@ -198,7 +196,7 @@ func (l *loader) topology(file, base string, data []byte, _ func(name string) ([
 	if err := l.claim("topology", t.Name, base, file); err != nil {
 		return err
 	}
-	l.cat.topologies.all[t.Name] = page{t, file, data, l.shipped, l.saved}
+	l.cat.topologies[t.Name] = page{t, file, data, l.shipped, l.saved}
 	return nil
 }
 
@@ -239,7 +237,7 @@ func (l *loader) drivers(list string) error {
 // would silently never apply.
 func (l *loader) checkSites() {
 	for _, name := range l.cat.Profiles() {
-		e := l.cat.profiles[name].Emulation
+		e := l.cat.profiles[name].profile.Emulation
 		if e == nil {
 			continue
 		}
@@ -256,7 +254,7 @@ func (l *loader) checkSites() {
 // secondRadios gives topologies the profiles of their second radios.
 func (l *loader) secondRadios() {
 	for _, name := range l.cat.Topologies() {
-		at := l.cat.topologies.all[name]
+		at := l.cat.topologies[name]
 		if err := l.cat.completeSecond(at.topology, at.file); err != nil {
 			l.note(at.file, err)
 		}
@@ -264,14 +262,14 @@ func (l *loader) secondRadios() {
 }
 
 // completeSecond gives a topology the profile of its second radio.
-func (c *Catalog) completeSecond(t *radio.Topology, file string) error {
+func (b *book) completeSecond(t *radio.Topology, file string) error {
 	second := t.Second
 	if second == nil {
 		return nil
 	}
-	second.Profile = c.profiles[second.Radio]
+	second.Profile = b.profiles[second.Radio].profile
 	problem := ""
-	switch all := c.Profiles(); {
+	switch all := slices.Sorted(maps.Keys(b.profiles)); {
 	case second.Profile == nil:
 		problem = fmt.Sprintf("unknown radio %q%s; there are %s", second.Radio, yamldoc.Suggest(second.Radio, all), strings.Join(all, ", "))
 	case second.Profile.Emulation != nil:
@@ -284,22 +282,6 @@ func (c *Catalog) completeSecond(t *radio.Topology, file string) error {
 	}
 	return nil
 }
-
-// Profile is the radio profile of that name, or nil.
-func (c *Catalog) Profile(name string) *radio.Profile { return c.profiles[name] }
-
-// Vary is the radio profile of that name with some figures of its emulation
-// changed, as [radio.Tree.Vary].
-func (c *Catalog) Vary(name string, changes []radio.Change) (*radio.Profile, error) {
-	src, ok := c.sources[name]
-	if !ok {
-		return nil, fmt.Errorf("unknown radio %q", name)
-	}
-	return src.tree.Vary(changes)
-}
-
-// Profiles is the names of all radio profiles, sorted.
-func (c *Catalog) Profiles() []string { return slices.Sorted(maps.Keys(c.profiles)) }
 
 // Manifest is the driver manifest of that protocol, or nil.
 func (c *Catalog) Manifest(protocol string) *contract.Manifest { return c.manifests[protocol] }

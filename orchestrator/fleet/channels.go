@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -44,7 +45,7 @@ func (f *Fleet) channels(own, all []nodes.Node) []*linktrialv1.Check {
 		if n.Emulated || n.Virtual {
 			continue
 		}
-		c := &linktrialv1.Check{Node: n.Name, Kind: kindChannel, State: linktrialv1.CheckState_CHECK_STATE_OK, Expected: "no other radio on the frequencies of radio " + n.Radio,
+		c := &linktrialv1.Check{Node: n.Name, Kind: kindChannel, State: linktrialv1.CheckState_CHECK_STATE_OK, Expected: "no other radio on the frequencies of radio " + cmp.Or(n.Radio, "of this node, which has no name"),
 			Meaning: "transmissions collide and both are lost, also those of the trials"}
 		profile := f.cfg.Catalog.Profile(n.Radio)
 		var now, could []string

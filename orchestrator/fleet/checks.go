@@ -19,10 +19,11 @@ const (
 	kindVersion = "version"
 	kindRadio   = "radio"
 	kindDrivers = "drivers"
+	kindAddress = "address"
 )
 
 // order in which a node's checks are shown; those that depend on others come after them.
-var order = []string{kindContact, kindVersion, "clock", "time", "disk", "battery", kindDrivers, kindRadio, "attach", "telemetry", kindChannel, "traffic", "reach", "mtu", "rate"}
+var order = []string{kindContact, kindVersion, "clock", "time", "disk", "battery", kindDrivers, kindRadio, "attach", "telemetry", kindChannel, "traffic", kindAddress, "route", "reach", "mtu", "rate", kindTreatment}
 
 // sortChecks sorts a preflight's checks by node, kind and peer.
 func sortChecks(p *preflight) {
@@ -60,6 +61,14 @@ func noReport(n *nodes.Node, limit time.Duration) *linktrialv1.Check {
 		Meaning: "not everything on the node could be checked", Remedy: "see the agent's log on the node; an agent of an older version cannot make a preflight: install the orchestrator's"}
 }
 
+// silentNode is the check of a node whose connection has not ended and that does not
+// answer, as after the loss of its cable or power.
+func silentNode(n *nodes.Node, after time.Duration) *linktrialv1.Check {
+	return &linktrialv1.Check{Node: n.Name, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
+		Found: fmt.Sprintf("has not answered for %s, although its connection has not ended", after.Round(time.Second)), Expected: "connected to the orchestrator",
+		Meaning: "no run can be started on the node, and nothing on it can be checked", Remedy: remedy(n.Name, radio.Role(n.Role))}
+}
+
 func noNode(role radio.Role, topology string) *linktrialv1.Check {
 	return &linktrialv1.Check{Node: string(role), Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: fmt.Sprintf("no %s has been connected", role),
 		Expected: fmt.Sprintf("a node with the role %s, for topology %s", role, topology), Meaning: "no run can be started there",
@@ -76,13 +85,41 @@ func version(n *nodes.Node, orchestrator string) *linktrialv1.Check {
 }
 
 // attached returns the check that fails because a node has another radio than
-// the one asked for; nil: it has that one, or an emulated one, which can be any.
+// the one asked for, or warns that nobody has named its radio; nil: it has that one, or
+// an emulated one, which can be any.
 func attached(n *nodes.Node, want string) *linktrialv1.Check {
-	if want == "" || n.Emulated || n.Radio == want {
+	switch {
+	case n.LabProblem != "":
+		return &linktrialv1.Check{Node: n.Name, Kind: kindRadio, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: "not emulated: " + n.LabProblem, Expected: "an emulated radio, for which its lab vouches",
+			Meaning: "runs will not be started on this node", Remedy: "bring the lab up, and start the agent as the lab does, in the lab's network namespace"}
+	case !n.Emulated && n.Radio == "":
+		return &linktrialv1.Check{Node: n.Name, Kind: kindRadio, State: linktrialv1.CheckState_CHECK_STATE_WARNING, Found: radio.Unnamed, Expected: "a radio with a name, or the emulated one of a lab",
+			Meaning: "results say that the radio is real and has no name; the profile of the plan is only a label of theirs", Remedy: "start the agent with --radio and the profile of the radio that is attached"}
+	case want == "" || n.Emulated || n.Radio == want:
 		return nil
 	}
 	return &linktrialv1.Check{Node: n.Name, Kind: kindRadio, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: "radio " + n.Radio, Expected: "radio " + want,
 		Meaning: "runs with the other radio will not be started on this node", Remedy: "attach the other radio and start the agent with --radio " + want + ", or choose radio " + n.Radio}
+}
+
+// addresses returns checks of the radio addresses that drivers cannot use, alone or with
+// those of the other nodes on the same radio network.
+func addresses(all []nodes.Node) (out []*linktrialv1.Check) {
+	add := func(node, peer, why string) {
+		if found, remedy, _ := strings.Cut(why, "; "); why != "" {
+			out = append(out, &linktrialv1.Check{Node: node, Peer: peer, Kind: kindAddress, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: found,
+				Expected: "addresses of one IP version on all nodes, none of them link-local", Meaning: "no treatment can be run, and runs are not started", Remedy: remedy})
+		}
+	}
+	for i, n := range all {
+		add(n.Name, "", radio.AddressProblem(n.Name, n.RadioAddress))
+		for _, o := range all[:i] {
+			if o.Emulated == n.Emulated && o.Lab == n.Lab && o.Radio == n.Radio {
+				add(n.Name, o.Name, radio.FamilyProblem(n.Name, n.RadioAddress, o.Name, o.RadioAddress))
+			}
+		}
+	}
+	return out
 }
 
 // drivers compares the versions of the drivers that the nodes have.

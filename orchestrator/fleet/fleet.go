@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,7 +108,7 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 				Found: "the orchestrator was started again before the preflight had ended", Expected: "a preflight that ends",
 				Meaning: "what was found is lost", Remedy: "start the preflight again"})
 		}
-		if err := storeChecks(ctx, cfg.Store, p.ID, checks); err != nil {
+		if err := storeChecks(ctx, cfg.Store, p.ID, checks, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -159,17 +161,24 @@ func (f *Fleet) Links(ctx context.Context) ([]*linktrialv1.Link, error) {
 // Kept is how many preflights are kept of each node and topology, the newest.
 const Kept = 20
 
-// storeChecks stores what a preflight found and that it has ended, and deletes
-// the preflights beyond [Kept].
-func storeChecks(ctx context.Context, s *store.Store, id string, checks []*linktrialv1.Check) error {
+// storeChecks stores what a preflight found, of treatments by their [fingerprint] too, and
+// that it has ended, and deletes the preflights beyond [Kept].
+func storeChecks(ctx context.Context, s *store.Store, id string, checks []*linktrialv1.Check, works map[string]bool) error {
 	rows := make([]dbsqlc.InsertPreflightChecksParams, len(checks))
 	for i, c := range checks {
 		rows[i] = dbsqlc.InsertPreflightChecksParams{PreflightID: id, Ordinal: int32(i), Node: c.Node, Peer: c.Peer, Kind: c.Kind, State: int32(c.State),
 			Found: c.Found, Expected: c.Expected, Meaning: c.Meaning, Remedy: c.Remedy}
 	}
+	var treatments []dbsqlc.InsertPreflightTreatmentsParams
+	for _, print := range slices.Sorted(maps.Keys(works)) {
+		treatments = append(treatments, dbsqlc.InsertPreflightTreatmentsParams{PreflightID: id, Fingerprint: print, Works: works[print]})
+	}
 	now := time.Now()
 	err := s.InTx(ctx, func(q *dbsqlc.Queries) error {
 		if _, err := q.InsertPreflightChecks(ctx, rows); err != nil {
+			return err
+		}
+		if _, err := q.InsertPreflightTreatments(ctx, treatments); err != nil {
 			return err
 		}
 		if err := q.EndPreflight(ctx, dbsqlc.EndPreflightParams{ID: id, EndedAt: &now}); err != nil {

@@ -73,6 +73,7 @@ func (r *rig) agent(name string, mute bool, change ...func(*nodes.Registration))
 		revision, done := int64(0), ""
 		for ctx.Err() == nil {
 			var err error
+			r.Polls(name)
 			revision, _, err = r.engine.Nodes.Poll(ctx, name, x.Incarnation, revision, 1, 10*time.Second)
 			if err != nil {
 				return
@@ -127,11 +128,11 @@ func (r *rig) report(ctx context.Context, name string, w *linktrialv1.PreflightR
 		r.busy--
 		r.mu.Unlock()
 	}
-	if err := r.Report(ctx, name, w.Id, checks, links); err != nil {
+	if err := r.Report(ctx, &linktrialv1.ReportPreflightRequest{Name: name, Id: w.Id, Checks: checks, Links: links}); err != nil {
 		return err
 	}
 	// A repeated report changes nothing.
-	if err := r.Report(ctx, name, w.Id, checks, links); err != nil && !strings.Contains(err.Error(), "not found") {
+	if err := r.Report(ctx, &linktrialv1.ReportPreflightRequest{Name: name, Id: w.Id, Checks: checks, Links: links}); err != nil && !strings.Contains(err.Error(), "not found") {
 		return err
 	}
 	return nil
@@ -162,8 +163,9 @@ func TestPreflight(t *testing.T) {
 	r := newRig(t, fleet.Config{})
 	_, err := r.StartPreflight(t.Context(), fleet.Request{})
 	require.ErrorIs(t, err, fleet.ErrNotFound)
-	_, err = r.Preflight(t.Context(), "")
-	require.ErrorIs(t, err, fleet.ErrNotFound)
+	none, err := r.Preflight(t.Context(), "")
+	require.NoError(t, err)
+	require.Empty(t, none.Id, "there was none yet")
 
 	for _, name := range []string{"client", "relay", "server"} {
 		r.agent(name, false)
@@ -269,7 +271,7 @@ func TestRefusals(t *testing.T) {
 		_, err := r.StartPreflight(t.Context(), c.r)
 		require.ErrorIs(t, err, c.is, "%v", c.r)
 	}
-	require.ErrorIs(t, r.Report(t.Context(), "client", "none", nil, nil), fleet.ErrNotFound)
+	require.ErrorIs(t, r.Report(t.Context(), &linktrialv1.ReportPreflightRequest{Name: "client", Id: "none"}), fleet.ErrNotFound)
 
 	// In a run.
 	r.agent("relay", false)
@@ -302,17 +304,17 @@ func TestBadReports(t *testing.T) {
 		checks []*linktrialv1.Check
 		links  []*linktrialv1.Link
 	}{
-		{check("clock", 9), nil}, {check("", 1), nil}, {check("contact", 1), nil}, {make([]*linktrialv1.Check, 501), nil},
+		{check("clock", 9), nil}, {check("", 1), nil}, {check("contact", 1), nil}, {check("treatment", 1), nil}, {make([]*linktrialv1.Check, 501), nil},
 		{nil, link("server", 0, 0)}, // nobody asked for it
 		{nil, link("server", math.NaN(), 0)}, {nil, link("server", 2, 0)}, {nil, link("server", 0, math.Inf(1))}, {nil, link("nobody", 0, 0)},
 	} {
-		require.ErrorIs(t, r.Report(t.Context(), "client", w.Id, c.checks, c.links), fleet.ErrBad, "case %d", i)
+		require.ErrorIs(t, r.Report(t.Context(), &linktrialv1.ReportPreflightRequest{Name: "client", Id: w.Id, Checks: c.checks, Links: c.links}), fleet.ErrBad, "case %d", i)
 	}
 	p, err := r.Preflight(t.Context(), "")
 	require.NoError(t, err)
 	require.Nil(t, p.Ended)
 	require.Equal(t, []string{"client", "server"}, p.WaitingFor)
-	require.NoError(t, r.Report(t.Context(), "client", w.Id, check("clock", 1), nil))
+	require.NoError(t, r.Report(t.Context(), &linktrialv1.ReportPreflightRequest{Name: "client", Id: w.Id, Checks: check("clock", 1)}))
 	p, err = r.Preflight(t.Context(), p.Id)
 	require.NoError(t, err)
 	require.Equal(t, []string{"server"}, p.WaitingFor)

@@ -21,22 +21,30 @@ import (
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// preflight is one that is under way. The fleet's mutex guards requests, waiting
-// and checks; the other fields do not change.
+// preflight is one that is under way. The fleet's mutex guards the fields of the second
+// group; the others do not change.
 type preflight struct {
 	id        string
 	started   time.Time
 	topology  string
 	radio     string
+	plan      string // its name; empty: no transfers are carried
 	protocols []string
 	mtu       int32
+	carried   []*transfers
 	nodes     []nodes.Node  // that take part, by name, as they were at the start
 	reported  chan struct{} // holds one notice at most: it covers all reports before it
 	cancel    context.CancelFunc
 
 	requests map[string]*linktrialv1.PreflightRequest // by node
 	waiting  map[string]bool                          // for reports of these nodes
+	fetched  map[string]fetch                         // by nodes, since they were asked
 	checks   []*linktrialv1.Check
+	// Of the transfers under way: what nodes have reported of them, by node; and, by
+	// [fingerprint], which treatments of all of them work.
+	transfers map[string]*transferReport
+	works     map[string]bool
+	progress  progress
 }
 
 // Request says what a preflight is to check.
@@ -45,6 +53,36 @@ type Request struct {
 	Topology  string   // empty: any; else each of its roles must have a node
 	Radio     string
 	Protocols []string // that a plan needs; empty: those that the nodes have
+	// Plan is the name of a plan, and Cells are its runs: a transfer of each of their
+	// treatments is carried.
+	Plan  string
+	Cells []Cell
+}
+
+// OfPlan has a transfer of each treatment of a plan carried, and fills in what else the
+// plan needs where the request leaves it open: its radio, its topology with the most
+// nodes, and its protocols.
+func (r *Request) OfPlan(name string, protocols []string, cells []Cell) {
+	r.Plan, r.Cells = name, cells
+	for _, p := range protocols {
+		if !slices.Contains(r.Protocols, p) {
+			r.Protocols = append(r.Protocols, p)
+		}
+	}
+	of, topology, stations := "", "", 0
+	for i, c := range cells {
+		s := c.Sheet
+		if i == 0 {
+			of = s.Cell.Radio
+		}
+		if s.Cell.Radio != of {
+			of = "" // several: nobody knows which is attached first
+		}
+		if n := len(s.Topology.Stations); n > stations {
+			topology, stations = s.Cell.Topology, n
+		}
+	}
+	r.Radio, r.Topology = cmp.Or(r.Radio, of), cmp.Or(r.Topology, topology)
 }
 
 // recent is how long after its last contact a node takes part in a preflight
@@ -54,8 +92,8 @@ const recent = time.Hour
 // StartPreflight starts a preflight and returns its identity. It returns
 // [ErrBusy] while another is under way, or while one of the nodes is in a run.
 func (f *Fleet) StartPreflight(ctx context.Context, r Request) (string, error) {
-	p := &preflight{id: strings.ToLower(rand.Text()[:10]), started: time.Now().UTC(), topology: r.Topology, radio: r.Radio, protocols: r.Protocols,
-		reported: make(chan struct{}, 1), requests: map[string]*linktrialv1.PreflightRequest{}, waiting: map[string]bool{}}
+	p := &preflight{id: strings.ToLower(rand.Text()[:10]), started: time.Now().UTC(), topology: r.Topology, radio: r.Radio, plan: r.Plan, protocols: r.Protocols,
+		works: map[string]bool{}, reported: make(chan struct{}, 1), requests: map[string]*linktrialv1.PreflightRequest{}, waiting: map[string]bool{}, fetched: map[string]fetch{}}
 	if err := f.prepare(p, r); err != nil {
 		return "", err
 	}
@@ -81,7 +119,7 @@ func (f *Fleet) StartPreflight(ctx context.Context, r Request) (string, error) {
 	f.active = p
 	f.group.Add(1)
 	f.mu.Unlock()
-	err := f.cfg.Store.InsertPreflight(ctx, dbsqlc.InsertPreflightParams{ID: p.id, Topology: p.topology, Radio: p.radio, Nodes: names, StartedAt: p.started})
+	err := f.cfg.Store.InsertPreflight(ctx, dbsqlc.InsertPreflightParams{ID: p.id, Topology: p.topology, Radio: p.radio, Nodes: names, Plan: p.plan, StartedAt: p.started})
 	if err != nil {
 		f.mu.Lock()
 		f.active = nil
@@ -135,7 +173,13 @@ func (f *Fleet) prepare(p *preflight, r Request) error {
 		}
 	}
 	p.checks = append(p.checks, drivers(p.nodes, r.Protocols)...)
+	p.checks = append(p.checks, addresses(p.nodes)...)
 	p.checks = append(p.checks, f.channels(p.nodes, all)...)
+	carry, not, err := carried(r.Cells, all)
+	if err != nil {
+		return err
+	}
+	p.carried, p.checks = carry, append(p.checks, not...)
 	return nil
 }
 
@@ -187,32 +231,23 @@ func choose(all []nodes.Node, r Request, roles []radio.Role) ([]nodes.Node, erro
 }
 
 // conduct has all nodes check themselves at once, and then each its peers: one
-// at a time, so that probes do not collide with other probes.
+// at a time, so that probes do not collide with other probes. Peers without contact are
+// probed by all nodes at once: few small packets, to which nobody may answer. Last come
+// the transfers of a plan.
 func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 	defer func() {
 		f.mu.Lock()
 		f.active = nil
 		f.mu.Unlock()
 	}()
-	request := func(n *nodes.Node, kind string) *linktrialv1.PreflightRequest {
-		w := &linktrialv1.PreflightRequest{Id: p.id + "." + kind, Treatments: p.protocols, MtuBytes: p.mtu}
-		profile := f.cfg.Catalog.Profile(cmp.Or(p.radio, n.Radio))
-		if w.MtuBytes == 0 && profile != nil {
-			w.MtuBytes = mtuOf(profile)
+	for _, s := range f.steps(p) {
+		if ctx.Err() != nil {
+			break
 		}
-		var err error
-		if w.RadioProfile, err = EncodeProfile(profile); err != nil {
-			f.log.Error("profile cannot be sent to its node", "radio", profile.Name, "error", err)
-		}
-		return w
-	}
-	f.ask(ctx, p, f.cfg.Self, func(n *nodes.Node) *linktrialv1.PreflightRequest { return request(n, "self") }, p.nodes...)
-	for i := range p.nodes {
-		w := request(&p.nodes[i], "pairs")
-		w.PairsOnly, w.Peers = true, peers(p.nodes, &p.nodes[i])
-		if len(w.Peers) > 0 {
-			f.ask(ctx, p, time.Duration(len(w.Peers))*f.cfg.Pair, func(*nodes.Node) *linktrialv1.PreflightRequest { return w }, p.nodes[i])
-		}
+		s.do(ctx)
+		f.mu.Lock()
+		p.progress.next(time.Now())
+		f.mu.Unlock()
 	}
 	if ctx.Err() != nil {
 		return // the next start of the orchestrator ends it in the store
@@ -222,7 +257,7 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 	checks := p.checks
 	f.mu.Unlock()
 	for retry := (backoff.Backoff{Min: time.Second, Max: time.Minute}); ; {
-		err := storeChecks(ctx, f.cfg.Store, p.id, checks)
+		err := storeChecks(ctx, f.cfg.Store, p.id, checks, p.works)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
@@ -232,17 +267,6 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 		}
 	}
 	f.log.Info("preflight has ended", "preflight", p.id, "checks", len(checks), "seconds", time.Since(p.started).Seconds())
-}
-
-// peers returns the nodes on the same radio network.
-func peers(all []nodes.Node, n *nodes.Node) []*linktrialv1.PreflightPeer {
-	var out []*linktrialv1.PreflightPeer
-	for _, o := range all {
-		if o.Name != n.Name && o.Emulated == n.Emulated && o.Radio == n.Radio && o.RadioAddress != "" && n.RadioAddress != "" {
-			out = append(out, &linktrialv1.PreflightPeer{Name: o.Name, RadioAddress: o.RadioAddress})
-		}
-	}
-	return out
 }
 
 // ask sends requests to nodes and waits until all have reported or are no longer
@@ -256,7 +280,10 @@ func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, requ
 			continue
 		}
 		w := request(n)
-		p.requests[n.Name], p.waiting[n.Name] = w, true
+		if w == nil { // nothing is asked of this node
+			continue
+		}
+		p.requests[n.Name], p.waiting[n.Name], p.fetched[n.Name] = w, true, notGiven
 		asked = append(asked, n.Name)
 	}
 	f.mu.Unlock()
@@ -265,6 +292,7 @@ func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, requ
 	}
 	end := time.NewTimer(limit)
 	defer end.Stop()
+	began := time.Now()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -280,7 +308,7 @@ func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, requ
 		case <-p.reported:
 			continue
 		case <-tick.C:
-			f.giveUp(p, limit, false)
+			f.giveUp(p, time.Since(began), false)
 		case <-end.C:
 			f.giveUp(p, limit, true)
 		}
@@ -298,8 +326,29 @@ func hasContact(p *preflight, name string) bool {
 	})
 }
 
-// giveUp stops waiting for nodes that are no longer connected, or for all.
-func (f *Fleet) giveUp(p *preflight, limit time.Duration, all bool) {
+// fetch is how far a node has come with fetching its request.
+type fetch int
+
+// The answer to a poll that waited when the request was made may never arrive, as after
+// the loss of a cable. Where the node polls again, it has.
+const (
+	notGiven fetch = iota
+	given          // in an answer to a poll
+	fetched
+)
+
+// noSign is how long a node may take to fetch what it is asked, also over a slow control
+// link. The connection of one that has lost its cable or its power does not end for longer.
+const noSign = 8 * time.Second
+
+// silent reports whether a node that was asked some time ago has not fetched its request.
+func (p *preflight) silent(name string, after time.Duration) bool {
+	return after >= noSign && p.fetched[name] != fetched
+}
+
+// giveUp stops waiting for nodes that are no longer connected or have not fetched their
+// request, or for all, after some time.
+func (f *Fleet) giveUp(p *preflight, after time.Duration, all bool) {
 	byName := map[string]nodes.Node{}
 	for _, n := range f.cfg.Nodes.List() {
 		byName[n.Name] = n
@@ -308,14 +357,17 @@ func (f *Fleet) giveUp(p *preflight, limit time.Duration, all bool) {
 	defer f.mu.Unlock()
 	for name := range p.waiting {
 		n := byName[name]
-		if n.Connected && !all {
+		silent := p.silent(name, after)
+		if n.Connected && !all && !silent {
 			continue
 		}
 		delete(p.waiting, name)
 		delete(p.requests, name)
 		p.checks = slices.DeleteFunc(p.checks, func(c *linktrialv1.Check) bool { return c.Node == name && c.Kind == kindContact })
-		if n.Connected {
-			p.checks = append(p.checks, noReport(&n, limit))
+		if n.Connected && !silent {
+			p.checks = append(p.checks, noReport(&n, after))
+		} else if n.Connected {
+			p.checks = append(p.checks, silentNode(&n, after))
 		} else {
 			p.checks = append(p.checks, contact(&n, time.Now()))
 		}
@@ -329,7 +381,21 @@ func (f *Fleet) Requested(node string) *linktrialv1.PreflightRequest {
 	if f.active == nil {
 		return nil
 	}
-	return f.active.requests[node]
+	w := f.active.requests[node]
+	if w != nil && f.active.fetched[node] == notGiven {
+		f.active.fetched[node] = given
+	}
+	return w
+}
+
+// Polls notes that a poll of the node has arrived: one that comes after the answer with
+// its request shows that the node has that.
+func (f *Fleet) Polls(node string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.active != nil && f.active.fetched[node] == given {
+		f.active.fetched[node] = fetched
+	}
 }
 
 // Bounds of a report: far beyond what an agent sends.
@@ -340,22 +406,15 @@ const (
 
 // Report takes in what a node found. It returns [ErrNotFound] where no preflight
 // waits for the report.
-// The messages stay the caller's: it may send them again while the first ones are stored.
-func (f *Fleet) Report(ctx context.Context, node, id string, checks []*linktrialv1.Check, links []*linktrialv1.Link) error {
-	if len(checks) > maxChecks || len(links) > maxChecks {
-		return fmt.Errorf("report of %d checks and %d links %w: expected at most %d of each", len(checks), len(links), ErrBad, maxChecks)
+// The message stays the caller's: it may send it again while the first one is stored.
+func (f *Fleet) Report(ctx context.Context, m *linktrialv1.ReportPreflightRequest) error {
+	node, id := m.Name, m.Id
+	if err := checkTransfers(m); err != nil {
+		return err
 	}
-	checks = slices.Clone(checks)
-	for i, c := range checks {
-		if _, known := linktrialv1.CheckState_name[int32(c.State)]; !known || c.Kind == "" || c.Kind == kindContact {
-			return fmt.Errorf("check %q with state %d %w", c.Kind, c.State, ErrBad)
-		}
-		c = proto.CloneOf(c)
-		checks[i] = c
-		c.Node = node
-		for _, s := range []*string{&c.Peer, &c.Kind, &c.Found, &c.Expected, &c.Meaning, &c.Remedy} {
-			*s = clean(*s)
-		}
+	checks, err := cleanChecks(m)
+	if err != nil {
+		return err
 	}
 	f.mu.Lock()
 	p := f.active
@@ -365,7 +424,7 @@ func (f *Fleet) Report(ctx context.Context, node, id string, checks []*linktrial
 	}
 	asked := p.requests[node].Peers
 	f.mu.Unlock()
-	for _, l := range links {
+	for _, l := range m.Links {
 		known := slices.ContainsFunc(asked, func(p *linktrialv1.PreflightPeer) bool { return p.Name == l.To })
 		if !known || !(l.Loss >= 0 && l.Loss <= 1) || !(l.RttSeconds >= 0 && l.RttSeconds < 1e6) || l.Probes < 0 {
 			return fmt.Errorf("link to %q %w: %v", l.To, ErrBad, l)
@@ -385,11 +444,32 @@ func (f *Fleet) Report(ctx context.Context, node, id string, checks []*linktrial
 	delete(p.waiting, node)
 	delete(p.requests, node)
 	p.checks = append(p.checks, checks...)
+	p.takeTransfers(node, m)
 	select {
 	case p.reported <- struct{}{}:
 	default:
 	}
 	return nil
+}
+
+// cleanChecks are the checks of a report, with texts that can be stored.
+func cleanChecks(m *linktrialv1.ReportPreflightRequest) ([]*linktrialv1.Check, error) {
+	if len(m.Checks) > maxChecks || len(m.Links) > maxChecks {
+		return nil, fmt.Errorf("report of %d checks and %d links %w: expected at most %d of each", len(m.Checks), len(m.Links), ErrBad, maxChecks)
+	}
+	checks := slices.Clone(m.Checks)
+	for i, c := range checks {
+		if _, known := linktrialv1.CheckState_name[int32(c.State)]; !known || c.Kind == "" || c.Kind == kindContact || c.Kind == kindTreatment {
+			return nil, fmt.Errorf("check %q with state %d %w", c.Kind, c.State, ErrBad)
+		}
+		c = proto.CloneOf(c)
+		checks[i] = c
+		c.Node = m.Name
+		for _, s := range []*string{&c.Peer, &c.Kind, &c.Found, &c.Expected, &c.Meaning, &c.Remedy} {
+			*s = clean(*s)
+		}
+	}
+	return checks, nil
 }
 
 // clean bounds the length of a text and drops what the database does not accept.
@@ -407,7 +487,8 @@ func (f *Fleet) Preflight(ctx context.Context, id string) (*linktrialv1.GetPrefl
 	f.mu.Lock()
 	if p := f.active; p != nil && (id == "" || id == p.id) {
 		defer f.mu.Unlock()
-		out := &linktrialv1.GetPreflightResponse{Id: p.id, Started: timestamppb.New(p.started), Topology: p.topology, Radio: p.radio}
+		out := &linktrialv1.GetPreflightResponse{Id: p.id, Started: timestamppb.New(p.started), Topology: p.topology, Radio: p.radio, Plan: p.plan}
+		out.Step, out.LeftSeconds = p.progress.now(time.Now())
 		sortChecks(p)
 		out.Checks = slices.Clone(p.checks)
 		for _, n := range p.nodes {
@@ -426,6 +507,9 @@ func (f *Fleet) Preflight(ctx context.Context, id string) (*linktrialv1.GetPrefl
 	} else {
 		row, err = f.cfg.Store.Preflight(ctx, id)
 	}
+	if errors.Is(err, pgx.ErrNoRows) && id == "" {
+		return &linktrialv1.GetPreflightResponse{}, nil // there was none yet, which is no error
+	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("preflight %q: %w", id, ErrNotFound)
 	}
@@ -436,7 +520,7 @@ func (f *Fleet) Preflight(ctx context.Context, id string) (*linktrialv1.GetPrefl
 	if err != nil {
 		return nil, fmt.Errorf("preflight %s: %w", row.ID, err)
 	}
-	out := &linktrialv1.GetPreflightResponse{Id: row.ID, Started: timestamppb.New(row.StartedAt), Topology: row.Topology, Radio: row.Radio, Nodes: row.Nodes}
+	out := &linktrialv1.GetPreflightResponse{Id: row.ID, Started: timestamppb.New(row.StartedAt), Topology: row.Topology, Radio: row.Radio, Plan: row.Plan, Nodes: row.Nodes}
 	if row.EndedAt != nil {
 		out.Ended = timestamppb.New(*row.EndedAt)
 	}

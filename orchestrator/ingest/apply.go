@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,6 +11,44 @@ import (
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
+
+// provenance stores the state of a node. That its radio is emulated counts where its lab
+// has proved it: the signature of the lab in real time, and in virtual time the
+// registration of the lab's guests. Elsewhere the run is one on a real, unnamed radio,
+// whatever the record says.
+func (d *delivery) provenance(ctx context.Context, r *parsed, p *journal.Provenance) error {
+	stored, proven := r.stored, true
+	switch p.Place {
+	case journal.PlaceEmulated:
+		_, err := p.Lab.Verify(d.run, d.part.SheetHash)
+		proven = err == nil && string(p.Lab.Role) == d.part.Role
+	case journal.PlaceVirtual:
+		var err error
+		if proven, err = d.q.NodeIsVirtual(ctx, d.node); err != nil {
+			return err
+		}
+	}
+	if !proven {
+		var err error
+		if stored, err = withPlace(stored, journal.PlaceUnnamed); err != nil {
+			return err
+		}
+	}
+	return d.q.SetProvenance(ctx, dbsqlc.SetProvenanceParams{RunID: d.run, Node: d.node, Provenance: stored})
+}
+
+// withPlace replaces the place in a provenance, and nothing else.
+func withPlace(provenance json.RawMessage, place string) (json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(provenance, &fields); err != nil {
+		return nil, fmt.Errorf("provenance: %w", err)
+	}
+	var err error
+	if fields["place"], err = json.Marshal(place); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
 
 // trial refuses trials that the run's sheet does not have.
 func (d *delivery) trial(n int) (int32, error) {
@@ -30,7 +69,7 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 	case *journal.RunEnded:
 		return d.q.EndPart(ctx, dbsqlc.EndPartParams{RunID: d.run, Node: d.node, Ended: string(b.End), EndReason: text(b.Reason)})
 	case *journal.Provenance:
-		return d.q.SetProvenance(ctx, dbsqlc.SetProvenanceParams{RunID: d.run, Node: d.node, Provenance: r.stored})
+		return d.provenance(ctx, r, b)
 	case *journal.ClockOffset:
 		return d.q.InsertClockOffset(ctx, dbsqlc.InsertClockOffsetParams{RunID: d.run, Node: d.node, Seq: r.Seq, At: d.steady(r.At),
 			Moment: text(b.When), OffsetNs: int64(b.Offset), ErrorNs: int64(b.Error), Unknown: text(b.Unknown)})
@@ -72,6 +111,9 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 		return d.command(ctx, b)
 	case *journal.Telemetry:
 		d.addTelemetry(r, b)
+		return nil
+	case *journal.Waiting:
+		d.delta.Wait = &Wait{Trial: b.Trial, Fault: b.Fault, Since: r.At}
 		return nil
 	case *journal.Misbehaviour, *journal.Watched, *journal.ControlCounted, *journal.AgentStopped, *journal.RadioInterface, *Refused:
 		return nil // nothing is stored besides the record itself
@@ -122,9 +164,13 @@ func (d *delivery) attemptEnded(ctx context.Context, r *parsed, b *journal.Attem
 	if err != nil {
 		return err
 	}
+	host, err := optionalJSON(b.Host)
+	if err != nil {
+		return err
+	}
 	n, err := d.q.EndAttempt(ctx, dbsqlc.EndAttemptParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), EndedSeq: r.Seq, EndedAt: d.steady(r.At),
 		Verdict: string(b.Verdict), Reason: text(b.Reason), Message: text(b.Message), DurationNs: int64(b.Duration), DeadNs: int64(b.Dead),
-		Radio: report, Log: text(b.Log)})
+		Radio: report, Log: text(b.Log), Host: host})
 	if err != nil {
 		return err
 	}
@@ -215,6 +261,9 @@ func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received)
 	if b.Result != nil {
 		p.SizeBytes, p.ElapsedNs, p.Digest = &b.Result.SizeBytes, &b.Result.ElapsedNS, &b.Result.Digest
 		p.Code = ""
+	}
+	if took := b.Packets.Nanoseconds(); took > 0 {
+		p.PacketsNs = &took
 	}
 	return d.q.InsertReception(ctx, p)
 }

@@ -79,6 +79,16 @@ type Delta struct {
 	// Fresh is the samples as the flows' clients took them, to be shown while
 	// they are new; the slices are shared and must not be changed.
 	Fresh []Samples
+	// Wait is the newest record of why the run waits, or that it waits no longer; nil: none
+	// came.
+	Wait *Wait
+}
+
+// Wait is why a run that is under way waits.
+type Wait struct {
+	Trial int
+	Fault string    // empty: it waits no longer
+	Since time.Time // by the node's clock
 }
 
 // Samples are a few samples of one flow, in order of time.

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -373,6 +376,36 @@ func hasZero(v any) bool {
 		}
 	}
 	return false
+}
+
+// Every type of record that nodes write is stored, or refused with a reason: a delivery that
+// fails would hold up all that follows. Found on the real path with a new type.
+func TestEveryTypeIsHandled(t *testing.T) {
+	sources, err := filepath.Glob("../../executor/journal/*.go")
+	require.NoError(t, err)
+	kinds := map[journal.Type]bool{}
+	for _, file := range sources {
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`(?m)^\s*(?:const )?Type\w+\s+(?:Type )?= "([a-z-]+)"`).FindAllSubmatch(b, -1) {
+			kinds[journal.Type(m[1])] = true
+		}
+	}
+	require.True(t, kinds[journal.TypeWaiting] && kinds[journal.TypeWatched] && kinds[journal.TypeTelemetry] && kinds[journal.TypeClockStepped], "%v", kinds)
+	sheet := storetest.Sheet(2)
+	s, _ := open(t)
+	n := 0
+	for kind := range kinds {
+		n++
+		run := storetest.AddRun(t, s, fmt.Sprintf("kind%d", n), sheet)
+		j := storetest.NewJournal(run, radio.RoleClient)
+		j.Begin(sheet)
+		j.Add(kind, struct{}{})
+		_, err := ingest.New(ingest.Config{Store: s}).Deliver(t.Context(), run, string(radio.RoleClient), batch(j, 1, len(j.Records)))
+		if kind != journal.TypeRunResumed && kind != journal.TypeRunStarted { // of another sheet, which ends the journal
+			require.NoError(t, err, kind)
+		}
+	}
 }
 
 // The server's word can arrive before the client's; a delivery that is cut

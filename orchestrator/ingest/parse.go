@@ -98,6 +98,8 @@ func bodyOf(t journal.Type) any {
 		return new(journal.AgentStopped)
 	case journal.TypeInterfaceFailed, journal.TypeInterfaceReady:
 		return new(journal.RadioInterface)
+	case journal.TypeWaiting:
+		return new(journal.Waiting)
 	case journal.TypeAttemptStarted:
 		return new(journal.AttemptStarted)
 	case journal.TypeConnected:
@@ -147,6 +149,8 @@ func (p *parsed) check() error {
 		if b.To.Before(b.From) {
 			return fmt.Errorf("stopped from %s to %s", b.From, b.To)
 		}
+	case *journal.Waiting:
+		return errors.Join(attempt(b.Trial, 1, 0), p.only(radio.RoleClient))
 	case *journal.AttemptStarted:
 		return p.checkAttemptStarted(b)
 	case *journal.Connected:
@@ -235,6 +239,16 @@ const maxWatched = 1 << 20
 func checkWatched(b *journal.Watched) error {
 	if b.Since.Before(earliest) || !b.Until.Before(latest) || b.Until.Before(b.Since) || b.ClockLook < 0 || len(b.Unwatched) > maxString {
 		return fmt.Errorf("from %s to %s", b.Since.Format(time.RFC3339), b.Until.Format(time.RFC3339))
+	}
+	if h := b.Host; h != nil {
+		if len(h.Late) > maxWatched || h.Missed < 0 || h.Longest < 0 {
+			return fmt.Errorf("%s missed in %d steps", h.Missed, len(h.Late))
+		}
+		for _, x := range h.Late {
+			if x.After < 0 || x.Missed < 0 || x.Missed > journal.HostLateStep {
+				return fmt.Errorf("%s missed after %s", x.Missed, x.After)
+			}
+		}
 	}
 	if o := b.Other; o != nil {
 		if o.Packets < 1 || len(o.Bytes) > maxWatched || len(o.Most) > maxFlows {

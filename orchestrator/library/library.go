@@ -33,9 +33,8 @@ type Config struct {
 	Catalog plan.Catalog
 	// Shipped has the plans that came with Linktrial as *.yaml; nil: none.
 	Shipped fs.FS
-	// Start starts a plan as one campaign. Where it returns problems, it has
-	// started nothing.
-	Start func(ctx context.Context, file string, text []byte, name string) (campaign string, problems []string, err error)
+	// Start starts a plan as one campaign. Where it is refused, nothing has started.
+	Start func(ctx context.Context, file string, text []byte, name string) (campaign string, refused Refusal, err error)
 	// Ahead lists the runs that nodes take part in now; they end before others begin.
 	Ahead  func() []string
 	Logger *slog.Logger
@@ -44,6 +43,12 @@ type Config struct {
 	Settle time.Duration
 	// Now is the clock, for tests; nil is time.Now.
 	Now func() time.Time
+}
+
+// Refusal is why a plan could not be started, sentences for people; empty: it was.
+type Refusal struct {
+	Plan  []string // its faults, which stay
+	Nodes []string // what is missing of nodes, which may come
 }
 
 // Library holds the plans and their schedules. Its methods may be called from
@@ -176,13 +181,19 @@ func (l *Library) describe(ctx context.Context, p Plan) Plan {
 		p.Problems, p.Summary = 1, err.Error()
 	}
 	if p.Title == "" {
-		// A draft with faults may have a name all the same.
-		d := yamldoc.Parse(p.Name, p.Text)
-		if root := d.Root(); root.IsMapping() {
-			p.Title = root.Mapping().Field("name").String("")
-		}
+		p.Title = titleOf(p.Text) // a draft with faults may have a name all the same
 	}
 	return p
+}
+
+// titleOf is the name that the text of a plan has; empty where it has none.
+func titleOf(text []byte) string {
+	d := yamldoc.Parse("plan", text)
+	root := d.Root()
+	if !root.IsMapping() {
+		return ""
+	}
+	return root.Mapping().Field("name").String("")
 }
 
 // Get returns one plan with its text.

@@ -68,10 +68,10 @@ type rig struct {
 	cfg   Config
 	clock *clock
 
-	mu       sync.Mutex
-	started  []string
-	problems []string
-	ahead    []string
+	mu      sync.Mutex
+	started []string
+	refused Refusal
+	ahead   []string
 }
 
 func newRig(t *testing.T, s *store.Store) *rig {
@@ -81,15 +81,15 @@ func newRig(t *testing.T, s *store.Store) *rig {
 	r := &rig{t: t, clock: &clock{at: time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)}}
 	r.cfg = Config{Store: s, Catalog: withDriver{cat}, Shipped: fstest.MapFS{"demo.yaml": {Data: []byte(good)}}, Settle: time.Nanosecond,
 		Now: r.clock.now, Ahead: func() []string { r.mu.Lock(); defer r.mu.Unlock(); return r.ahead },
-		Start: func(ctx context.Context, file string, text []byte, name string) (string, []string, error) {
+		Start: func(ctx context.Context, file string, text []byte, name string) (string, Refusal, error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if r.problems != nil {
-				return "", r.problems, nil
+			if r.refused.Plan != nil || r.refused.Nodes != nil {
+				return "", r.refused, nil
 			}
 			id := fmt.Sprintf("camp%d", len(r.started))
 			r.started = append(r.started, file+" "+name+" "+string(text))
-			return id, nil, s.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: "x", Plan: "x", PlanFile: file, PlanText: text, PlanHash: hashOf(text)})
+			return id, Refusal{}, s.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: "x", Plan: "x", PlanFile: file, PlanText: text, PlanHash: hashOf(text)})
 		}}
 	r.start()
 	return r
@@ -235,7 +235,7 @@ func TestScheduleStarts(t *testing.T) {
 	r, ctx := newRig(t, storetest.Open(t)), t.Context()
 	_, err := r.Save(ctx, "mine", []byte(good), 0)
 	require.NoError(t, err)
-	x, err := r.Schedule(ctx, "mine", r.clock.now().Add(time.Hour), "evening", "director")
+	x, err := r.Schedule(ctx, Order{Plan: "mine", At: r.clock.now().Add(time.Hour), Name: "evening", By: "director"})
 	require.NoError(t, err)
 	require.Equal(t, Waiting, x.State)
 	require.Empty(t, x.Message)
@@ -245,7 +245,7 @@ func TestScheduleStarts(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, r.Delete(ctx, "mine"), ErrInUse)
 
-	second, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Hour+time.Second), "", "")
+	second, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Hour + time.Second)})
 	require.NoError(t, err)
 	require.Contains(t, second.Message, "overlaps with mine")
 	require.NoError(t, r.Cancel(ctx, second.ID))
@@ -282,38 +282,87 @@ func TestScheduleRefusals(t *testing.T) {
 		{"demo", now.Add(-time.Second), ErrRefused, "has passed"},
 		{"demo", now.Add(2 * maxAhead), ErrRefused, "year"},
 	} {
-		_, err := r.Schedule(ctx, c.plan, c.at, "", "")
+		_, err := r.Schedule(ctx, Order{Plan: c.plan, At: c.at})
 		require.ErrorIs(t, err, c.is)
 		require.ErrorContains(t, err, c.word)
 	}
-	_, err = r.Schedule(ctx, "demo", now.Add(time.Hour), strings.Repeat("x", maxName+1), "")
+	_, err = r.Schedule(ctx, Order{Plan: "demo", At: now.Add(time.Hour), Name: strings.Repeat("x", maxName+1)})
 	require.ErrorIs(t, err, ErrRefused)
 
-	// A refusal at the time is told, and not tried again.
-	x, err := r.Schedule(ctx, "demo", now.Add(time.Minute), "", "")
+	for _, patience := range []time.Duration{-time.Second, minPatience - 1, maxPatience + 1} {
+		_, err = r.Schedule(ctx, Order{Plan: "demo", At: now.Add(time.Hour), Patience: patience})
+		require.ErrorIs(t, err, ErrRefused)
+		require.ErrorContains(t, err, "10s to 24h0m0s")
+	}
+
+	// A plan that has faults at its time is told, and not tried again.
+	x, err := r.Schedule(ctx, Order{Plan: "demo", At: now.Add(time.Minute)})
 	require.NoError(t, err)
 	r.mu.Lock()
-	r.problems = []string{"no server node is connected"}
+	r.refused.Plan = []string{"demo.yaml:2:8: no such radio"}
 	r.mu.Unlock()
 	r.move(61 * time.Second)
-	require.Contains(t, r.becomes(x.ID, Failed).Message, "no server node")
-	r.mu.Lock()
-	r.problems = nil
-	r.mu.Unlock()
+	require.Equal(t, "demo.yaml:2:8: no such radio", r.becomes(x.ID, Failed).Message)
+	r.refuse()
 	r.restart(0)
 	require.Equal(t, Failed, r.schedule(x.ID).State)
 	require.Empty(t, r.starts())
 }
 
+// refuse has starts refused for these nodes from now on; none: they succeed.
+func (r *rig) refuse(nodes ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = Refusal{Nodes: nodes}
+}
+
+// says waits until a schedule that waits has a message.
+func (r *rig) says(id, want string) {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool { x := r.schedule(id); return x.State == Waiting && x.Message == want }, 20*time.Second, 10*time.Millisecond, "schedule %s does not say %q", id, want)
+}
+
+// Where a node is missing at the time, the start is tried again until the node is
+// there or the schedule's patience ends.
+func TestPatience(t *testing.T) {
+	const away = "no server node is connected; known: b"
+	r, ctx := newRig(t, storetest.Open(t)), t.Context()
+	r.refuse(away)
+	short, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Minute), Patience: 30 * time.Second})
+	require.NoError(t, err)
+	usual, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Minute)})
+	require.NoError(t, err)
+	require.Equal(t, DefaultPatience, r.schedule(usual.ID).Patience)
+	cancelled, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Minute)})
+	require.NoError(t, err)
+
+	r.move(60 * time.Second)
+	r.says(short.ID, "is tried until 08:01:30 UTC: "+away)
+	r.says(usual.ID, "is tried until 08:03:00 UTC: "+away)
+	require.NoError(t, r.Cancel(ctx, cancelled.ID))
+	r.move(31 * time.Second)
+	require.Equal(t, "could not start within 30s: "+away, r.becomes(short.ID, Failed).Message)
+
+	// Another start of the orchestrator goes on with it.
+	r.restart(39 * time.Second)
+	r.move(time.Second)
+	r.says(usual.ID, "is tried until 08:03:00 UTC: "+away)
+	require.Empty(t, r.starts())
+	r.refuse()
+	require.Equal(t, "started 1m11s late, because nodes were missing", r.becomes(usual.ID, Started).Message, "without a clock that moves: it is tried by itself")
+	require.Len(t, r.starts(), 1)
+	require.Equal(t, Cancelled, r.schedule(cancelled.ID).State)
+}
+
 func TestMissedSchedules(t *testing.T) {
 	r, ctx := newRig(t, storetest.Open(t)), t.Context()
-	early, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Minute), "", "")
+	early, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Minute)})
 	require.NoError(t, err)
-	soon, err := r.Schedule(ctx, "demo", r.clock.now().Add(2*time.Minute), "", "")
+	soon, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(2 * time.Minute)})
 	require.NoError(t, err)
-	// Down from before the first to within a minute of the second.
-	r.restart(2*time.Minute + 30*time.Second)
-	require.Contains(t, r.becomes(early.ID, Missed).Message, "1m30s later")
+	// Down when the first is due, and up again within the patience of the second.
+	r.restart(3*time.Minute + 30*time.Second)
+	require.Contains(t, r.becomes(early.ID, Missed).Message, "2m30s later")
 	r.move(time.Second)
 	r.becomes(soon.ID, Started)
 	require.Len(t, r.starts(), 1)
@@ -325,7 +374,7 @@ func TestCrashDuringAStart(t *testing.T) {
 		t.Run(fmt.Sprint("campaign is there: ", begun), func(t *testing.T) {
 			s := storetest.Open(t)
 			r, ctx := newRig(t, s), t.Context()
-			x, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Minute), "", "")
+			x, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Minute)})
 			require.NoError(t, err)
 			r.Stop()
 			n, err := s.ClaimSchedule(ctx, x.ID)
@@ -351,7 +400,7 @@ func TestCrashDuringAStart(t *testing.T) {
 // After its own start the library waits until nodes can have connected again.
 func TestNothingStartsBeforeSettle(t *testing.T) {
 	r, ctx := newRig(t, storetest.Open(t)), t.Context()
-	x, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Minute), "", "")
+	x, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Minute)})
 	require.NoError(t, err)
 	r.cfg.Settle = 20 * time.Second
 	r.restart(61 * time.Second)
@@ -367,13 +416,13 @@ func TestStopDuringAStart(t *testing.T) {
 	r, ctx := newRig(t, storetest.Open(t)), t.Context()
 	began := make(chan struct{})
 	r.Stop()
-	r.cfg.Start = func(ctx context.Context, _ string, _ []byte, _ string) (string, []string, error) {
+	r.cfg.Start = func(ctx context.Context, _ string, _ []byte, _ string) (string, Refusal, error) {
 		close(began)
 		<-ctx.Done()
-		return "", nil, ctx.Err()
+		return "", Refusal{}, ctx.Err()
 	}
 	r.start()
-	x, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Second), "", "")
+	x, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Second)})
 	require.NoError(t, err)
 	r.move(2 * time.Second)
 	select {
@@ -382,9 +431,30 @@ func TestStopDuringAStart(t *testing.T) {
 		t.Fatal("not started")
 	}
 	r.Stop()
-	r.cfg.Start = func(context.Context, string, []byte, string) (string, []string, error) {
-		return "", nil, errors.New("must not be called")
+	r.cfg.Start = func(context.Context, string, []byte, string) (string, Refusal, error) {
+		return "", Refusal{}, errors.New("must not be called")
 	}
 	r.start()
 	require.Equal(t, Missed, r.schedule(x.ID).State)
+}
+
+// When the orchestrator stops between the claim and the start, nothing has begun: its
+// next start tries it again.
+func TestStopBeforeAStart(t *testing.T) {
+	r, ctx := newRig(t, storetest.Open(t)), t.Context()
+	x, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Minute)})
+	require.NoError(t, err)
+	r.Stop()
+	r.clock.move(time.Minute)
+	open, err := r.cfg.Store.OpenSchedules(ctx)
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	ctx, stop := context.WithCancel(ctx)
+	r.Library.cfg.Ahead = func() []string { stop(); return nil }
+	require.ErrorIs(t, r.Library.start(ctx, open[0]), context.Canceled)
+	require.Equal(t, Waiting, r.schedule(x.ID).State)
+	r.start()
+	r.move(time.Second)
+	r.becomes(x.ID, Started)
+	require.Len(t, r.starts(), 1)
 }

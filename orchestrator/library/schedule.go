@@ -3,7 +3,6 @@ package library
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/internal/backoff"
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -24,6 +25,8 @@ const (
 	Failed    State = "failed"
 	Missed    State = "missed"
 	Cancelled State = "cancelled"
+	// Skipped is a start by a rule that found the run of an earlier one under way.
+	Skipped State = "skipped"
 )
 
 // starting is the state between the claim of a schedule and the outcome of its
@@ -40,12 +43,20 @@ type Scheduled struct {
 	State    State
 	Message  string // why it failed or was missed, or what it will have to wait for
 	Campaign string
+	Patience time.Duration // how late it may start
+
+	Recurrence string // the rule by which it starts; empty: a single start
+	Number     int    // which start of the rule, from 1
 }
 
-// late is by how much a plan may start after its time.
-const late = 60 * time.Second
+// DefaultPatience is how late a plan may start where nobody says otherwise: an agent
+// that is started again, or a laptop that changes its network, is back by then.
+const DefaultPatience = 2 * time.Minute
 
 const (
+	minPatience = 10 * time.Second
+	maxPatience = 24 * time.Hour
+
 	maxAhead  = 366 * 24 * time.Hour // from now to the time of a schedule
 	maxListed = 500
 	maxName   = 200 // bytes
@@ -54,42 +65,82 @@ const (
 // ErrEnded reports that a schedule to be cancelled is no longer waiting.
 var ErrEnded = errors.New("is not waiting any more")
 
+// ErrState reports that a repeated schedule's state does not allow a change.
+var ErrState = errors.New("cannot be changed so")
+
+// Order says when a plan is to start.
+type Order struct {
+	Plan     string
+	At       time.Time
+	Patience time.Duration // 0: [DefaultPatience]
+	Name     string        // of the campaign; empty: the plan's
+	By       string
+}
+
+// check returns [ErrRefused] with what is wrong with an order.
+func (o *Order) check(now time.Time) error {
+	switch {
+	case o.At.Before(now):
+		return fmt.Errorf("time %s has passed; it is %s: %w", o.At.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), ErrRefused)
+	case o.At.Sub(now) > maxAhead:
+		return fmt.Errorf("time %s is more than a year away: %w", o.At.UTC().Format(time.RFC3339), ErrRefused)
+	case o.Patience < minPatience || o.Patience > maxPatience:
+		return fmt.Errorf("the plan may start %s late: expected %s to %s: %w", o.Patience, minPatience, maxPatience, ErrRefused)
+	}
+	return nil
+}
+
 // Schedule sets a time for a plan as it is now: what is saved later does not
 // change the scheduled plan. It returns [ErrRefused] with all faults of a plan
 // that has some.
-func (l *Library) Schedule(ctx context.Context, name string, at time.Time, campaign, by string) (Scheduled, error) {
-	p, err := l.Get(ctx, name)
+func (l *Library) Schedule(ctx context.Context, order Order) (Scheduled, error) {
+	name, at := order.Plan, order.At
+	order.Patience = cmp.Or(order.Patience, DefaultPatience)
+	p, total, err := l.schedulable(ctx, name, order.Name, order.By)
 	if err != nil {
 		return Scheduled{}, err
 	}
-	total, err := l.estimate(ctx, p)
-	if err != nil {
-		return Scheduled{}, fmt.Errorf("plan %s cannot be scheduled because it has faults: %w:\n%w", name, ErrRefused, err)
-	}
 	now := l.cfg.Now()
-	switch {
-	case at.Before(now):
-		return Scheduled{}, fmt.Errorf("time %s has passed; it is %s: %w", at.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), ErrRefused)
-	case at.Sub(now) > maxAhead:
-		return Scheduled{}, fmt.Errorf("time %s is more than a year away: %w", at.UTC().Format(time.RFC3339), ErrRefused)
-	case len(campaign) > maxName || len(by) > maxName:
-		return Scheduled{}, fmt.Errorf("name of the campaign or of who set the time: expected at most %d bytes: %w", maxName, ErrRefused)
+	if err := order.check(now); err != nil {
+		return Scheduled{}, err
 	}
 	message, err := l.overlaps(ctx, at, total)
 	if err != nil {
 		return Scheduled{}, err
 	}
-	s := Scheduled{ID: strings.ToLower(rand.Text()[:10]), Plan: name, At: at.UTC().Truncate(time.Microsecond), Name: campaign, By: by, State: Waiting, Message: message}
+	s := Scheduled{ID: newID(), Plan: name, At: at.UTC().Truncate(time.Microsecond), Name: order.Name, By: order.By, State: Waiting, Message: message, Patience: order.Patience}
 	if err := l.cfg.Store.InsertSchedule(ctx, dbsqlc.InsertScheduleParams{ID: s.ID, Plan: name, PlanText: p.Text, PlanHash: hashOf(p.Text), StartAt: s.At,
-		EstimatedSeconds: total.Seconds(), Name: campaign, GivenBy: by, GivenAt: now, Message: message}); err != nil {
+		EstimatedSeconds: total.Seconds(), Name: s.Name, GivenBy: s.By, GivenAt: now, Message: message, PatienceSeconds: s.Patience.Seconds()}); err != nil {
 		return Scheduled{}, fmt.Errorf("schedule plan %s: %w", name, err)
 	}
-	l.log.Info("plan is scheduled", "schedule", s.ID, "plan", name, "at", s.At, "by", by)
+	l.log.Info("plan is scheduled", "schedule", s.ID, "plan", name, "at", s.At, "patience", s.Patience, "by", s.By)
+	l.look()
+	return s, nil
+}
+
+// schedulable returns a plan that can be started later, and how long it will take.
+// It returns [ErrRefused] with all faults of a plan that has some.
+func (l *Library) schedulable(ctx context.Context, name, campaign, by string) (Plan, time.Duration, error) {
+	if len(campaign) > maxName || len(by) > maxName {
+		return Plan{}, 0, fmt.Errorf("name of the campaign or of who set the time: expected at most %d bytes: %w", maxName, ErrRefused)
+	}
+	p, err := l.Get(ctx, name)
+	if err != nil {
+		return Plan{}, 0, err
+	}
+	total, err := l.estimate(ctx, p)
+	if err != nil {
+		return Plan{}, 0, fmt.Errorf("plan %s cannot be scheduled because it has faults: %w:\n%w", name, ErrRefused, err)
+	}
+	return p, total, nil
+}
+
+// look makes the loop look at the schedules now.
+func (l *Library) look() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return s, nil
 }
 
 // overlaps returns, for people, which other scheduled plans would still run at
@@ -122,32 +173,51 @@ func (l *Library) Schedules(ctx context.Context) ([]Scheduled, error) {
 	}
 	out := make([]Scheduled, len(rows))
 	for i, r := range rows {
-		out[i] = Scheduled{ID: r.ID, Plan: r.Plan, At: r.StartAt.UTC(), Name: r.Name, By: r.GivenBy, State: State(r.State), Message: r.Message}
-		if r.State == string(starting) {
-			out[i].State = Waiting // it leaves this state within moments
-		}
-		if r.CampaignID != nil {
-			out[i].Campaign = *r.CampaignID
-		}
+		out[i] = asScheduled(r)
 	}
 	return out, nil
 }
 
+func asScheduled(r dbsqlc.SchedulesRow) Scheduled {
+	out := Scheduled{ID: r.ID, Plan: r.Plan, At: r.StartAt.UTC(), Name: r.Name, By: r.GivenBy, State: State(r.State), Message: r.Message, Patience: patience(r.PatienceSeconds)}
+	if r.State == string(starting) {
+		out.State = Waiting // it leaves this state within moments
+	}
+	if r.CampaignID != nil {
+		out.Campaign = *r.CampaignID
+	}
+	if r.RecurrenceID != nil {
+		out.Recurrence, out.Number = *r.RecurrenceID, int(*r.Number)
+	}
+	return out
+}
+
 // Cancel cancels a schedule. It returns [ErrEnded] where its time has come already.
 func (l *Library) Cancel(ctx context.Context, id string) error {
-	n, err := l.end(ctx, id, Waiting, Cancelled, "", "")
-	if err != nil || n > 0 {
-		return err
+	for {
+		n, err := l.end(ctx, id, Waiting, Cancelled, "", "")
+		if err != nil || n > 0 {
+			return err
+		}
+		r, err := l.cfg.Store.Schedule(ctx, id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("schedule %q: %w", id, ErrNotFound)
+		}
+		if err != nil {
+			return fmt.Errorf("schedule %q: %w", id, err)
+		}
+		if State(r.State) != starting && State(r.State) != Waiting {
+			return fmt.Errorf("schedule %s of plan %s %w: %s", id, r.Plan, ErrEnded, r.State)
+		}
+		// It is tried at this moment: within moments it has started, or waits again.
+		if !backoff.Sleep(ctx, tryTime) {
+			return fmt.Errorf("schedule %s: %w", id, ctx.Err())
+		}
 	}
-	r, err := l.cfg.Store.Schedule(ctx, id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("schedule %q: %w", id, ErrNotFound)
-	}
-	if err != nil {
-		return fmt.Errorf("schedule %q: %w", id, err)
-	}
-	return fmt.Errorf("schedule %s of plan %s %w: %s", id, r.Plan, ErrEnded, r.State)
 }
+
+// tryTime is about how long an attempt to start a plan takes.
+const tryTime = 20 * time.Millisecond
 
 func (l *Library) end(ctx context.Context, id string, from, to State, message, campaign string) (int64, error) {
 	now := l.cfg.Now()
@@ -196,6 +266,12 @@ func (l *Library) resolveClaimed(ctx context.Context) error {
 // fileOf returns the file name that campaigns started by schedule have.
 func fileOf(plan string) string { return plan + ".yaml" }
 
+// retryEvery is how often a start is tried for which nodes are missing. Each one checks
+// the plan again, which takes some milliseconds, some hundred for a very large one.
+const retryEvery = 2 * time.Second
+
+func patience(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
 // checkEvery is how often at least the times are compared with the clock, which
 // somebody may set.
 const checkEvery = 5 * time.Second
@@ -212,13 +288,21 @@ func (l *Library) loop(ctx context.Context) {
 		case <-l.wake:
 		case <-t.C:
 		}
-		err := l.startDue(ctx, l.cfg.Now().Sub(l.began) >= l.cfg.Settle)
+		err := l.turn(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
 			l.log.Error("scheduled plans cannot be read; this is tried again", "error", err)
 		}
 		failing = err != nil
 		t.Reset(l.next(ctx))
 	}
+}
+
+// turn enters the starts that rules have next, starts what is due, and enters again
+// what follows on that.
+func (l *Library) turn(ctx context.Context) error {
+	_ = l.enterStarts(ctx) // the second time reports what is wrong
+	err := l.startDue(ctx, l.cfg.Now().Sub(l.began) >= l.cfg.Settle)
+	return errors.Join(err, l.enterStarts(ctx))
 }
 
 // next returns how long it takes until a schedule may be due.
@@ -230,6 +314,9 @@ func (l *Library) next(ctx context.Context) time.Duration {
 	}
 	now := l.cfg.Now()
 	at := open[0].StartAt
+	if at.Before(now) {
+		at = now.Add(retryEvery)
+	}
 	if ready := l.began.Add(l.cfg.Settle); at.Before(ready) {
 		at = ready
 	}
@@ -248,8 +335,8 @@ func (l *Library) startDue(ctx context.Context, start bool) error {
 		if State(o.State) != Waiting || o.StartAt.After(now) {
 			continue
 		}
-		if after := now.Sub(o.StartAt); after > late {
-			if _, err := l.end(ctx, o.ID, Waiting, Missed, fmt.Sprintf("the orchestrator was not running then; found %s later, and a plan starts at most %s late", after.Round(time.Second), late), ""); err != nil {
+		if after, most := now.Sub(o.StartAt), patience(o.PatienceSeconds); after > most && o.ClaimedAt == nil {
+			if _, err := l.end(ctx, o.ID, Waiting, Missed, missed(&o, after), ""); err != nil {
 				return err
 			}
 			continue
@@ -264,28 +351,56 @@ func (l *Library) startDue(ctx context.Context, start bool) error {
 	return nil
 }
 
-// start starts one plan. A claimed schedule is ended even where ctx ends meanwhile.
+// missed is the message of a schedule that was found so long after its time.
+func missed(o *dbsqlc.Schedule, after time.Duration) string {
+	text := fmt.Sprintf("the orchestrator was not running then; found %s later, and this plan starts at most %s late", after.Round(time.Second), patience(o.PatienceSeconds))
+	if o.RecurrenceID != nil && o.Message != "" {
+		text += "; " + o.Message
+	}
+	return text
+}
+
+// start starts one plan, or puts it off where nodes are missing and the schedule's patience
+// is not at its end. A claimed schedule is ended even where ctx ends meanwhile.
 func (l *Library) start(ctx context.Context, o dbsqlc.Schedule) error {
-	if n, err := l.cfg.Store.ClaimSchedule(ctx, o.ID); err != nil || n == 0 {
+	if former, err := l.formerUnderWay(ctx, o.RecurrenceID); err != nil {
+		return err
+	} else if former != "" {
+		_, err := l.end(ctx, o.ID, Waiting, Skipped, former, "")
+		return err
+	}
+	// A claim that ctx's end interrupts could have been made, with nobody who knows.
+	keep := context.WithoutCancel(ctx)
+	if n, err := l.cfg.Store.ClaimSchedule(keep, o.ID); err != nil || n == 0 {
 		return err // cancelled meanwhile
 	}
 	ahead := l.cfg.Ahead()
-	campaign, problems, err := l.cfg.Start(ctx, fileOf(o.Plan), o.PlanText, o.Name)
-	if ctx.Err() != nil && campaign == "" {
+	if ctx.Err() != nil { // nothing has begun: the next start of the orchestrator tries it again
+		return errors.Join(ctx.Err(), l.cfg.Store.PostponeSchedule(keep, dbsqlc.PostponeScheduleParams{ID: o.ID, Message: o.Message}))
+	}
+	until := o.StartAt.Add(patience(o.PatienceSeconds))
+	campaign, refused, err := l.cfg.Start(ctx, fileOf(o.Plan), o.PlanText, o.Name)
+	if err != nil && ctx.Err() != nil && campaign == "" {
 		return ctx.Err() // the next start of the orchestrator resolves it
 	}
-	keep := context.WithoutCancel(ctx)
 	switch {
 	case err != nil:
 		_, err = l.end(keep, o.ID, starting, Failed, err.Error(), "")
-	case len(problems) > 0:
-		_, err = l.end(keep, o.ID, starting, Failed, strings.Join(problems, "\n"), "")
+	case len(refused.Nodes) > 0 && l.cfg.Now().Before(until):
+		err = l.cfg.Store.PostponeSchedule(keep, dbsqlc.PostponeScheduleParams{ID: o.ID, Message: fmt.Sprintf("is tried until %s: %s", unit.Clock(until), strings.Join(refused.Nodes, "\n"))})
+	case len(refused.Nodes) > 0:
+		_, err = l.end(keep, o.ID, starting, Failed, fmt.Sprintf("could not start within %s: %s", patience(o.PatienceSeconds), strings.Join(refused.Nodes, "\n")), "")
+	case len(refused.Plan) > 0:
+		_, err = l.end(keep, o.ID, starting, Failed, strings.Join(refused.Plan, "\n"), "")
 	default:
-		message := ""
+		message := o.Message
+		if o.ClaimedAt != nil { // the message is about an earlier attempt
+			message = fmt.Sprintf("started %s late, because nodes were missing", l.cfg.Now().Sub(o.StartAt).Round(time.Second))
+		}
 		if len(ahead) > 0 {
 			message = "waits for the runs that were under way then: " + strings.Join(ahead, ", ")
 		}
-		_, err = l.end(keep, o.ID, starting, Started, cmp.Or(message, o.Message), campaign)
+		_, err = l.end(keep, o.ID, starting, Started, message, campaign)
 	}
 	return err
 }

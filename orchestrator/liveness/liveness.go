@@ -60,40 +60,60 @@ func WithConn(ctx context.Context, c net.Conn) context.Context {
 // SinceContact returns how long nothing, not even an acknowledgement, has arrived
 // on the connection of a call; false where that is not known.
 func SinceContact(ctx context.Context) (time.Duration, bool) {
-	raw, ok := ctx.Value(connKey{}).(syscall.RawConn)
-	if !ok {
-		return 0, false
-	}
-	info := statistics(raw)
+	info := Of(ctx).statistics()
 	if info == nil {
 		return 0, false // it is closed, and its calls end by themselves
 	}
-	return time.Duration(min(info.Last_data_recv, info.Last_ack_recv)) * time.Millisecond, true
+	return quiet(info), true
 }
 
-// DataReceived returns a function that returns how long no data has arrived on the
-// connection of a call, also after the call has ended; false where that is not known.
+// Connection is the connection of a call; it can be asked after the call has ended, too.
+type Connection struct {
+	raw syscall.RawConn // nil: not known
+}
+
+// Of returns the connection of a call.
+func Of(ctx context.Context) Connection {
+	raw, _ := ctx.Value(connKey{}).(syscall.RawConn)
+	return Connection{raw}
+}
+
+// DataReceived returns how long no data has arrived; false where that is not known.
 // Acknowledgements and probes, which the other kernel sends for a program that is
 // stopped, do not count.
-func DataReceived(ctx context.Context) func() (time.Duration, bool) {
-	raw, ok := ctx.Value(connKey{}).(syscall.RawConn)
-	return func() (time.Duration, bool) {
-		if !ok {
-			return 0, false
-		}
-		info := statistics(raw)
-		if info == nil {
-			return 0, false
-		}
-		return time.Duration(info.Last_data_recv) * time.Millisecond, true
+func (c Connection) DataReceived() (time.Duration, bool) {
+	info := c.statistics()
+	if info == nil {
+		return 0, false
 	}
+	return time.Duration(info.Last_data_recv) * time.Millisecond, true
 }
 
-// statistics returns what the kernel knows of a connection; nil where it is closed.
-func statistics(raw syscall.RawConn) *unix.TCPInfo {
+// established is the state of a connection that neither end has closed (Linux's
+// TCP_ESTABLISHED, <netinet/tcp.h>).
+const established = 1
+
+// Open reports whether neither end has closed the connection and something has arrived
+// within [Limit]; false where that is not known, too.
+func (c Connection) Open() bool {
+	info := c.statistics()
+	return info != nil && info.State == established && quiet(info) < Limit
+}
+
+// quiet is how long nothing has arrived.
+func quiet(info *unix.TCPInfo) time.Duration {
+	return time.Duration(min(info.Last_data_recv, info.Last_ack_recv)) * time.Millisecond
+}
+
+// statistics returns what the kernel knows of the connection; nil where it is closed, or
+// not known.
+func (c Connection) statistics() *unix.TCPInfo {
+	if c.raw == nil {
+		return nil
+	}
 	var info *unix.TCPInfo
 	var err error
-	if cerr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); cerr != nil || err != nil {
+	if cerr := c.raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); cerr != nil || err != nil {
 		return nil
 	}
 	return info

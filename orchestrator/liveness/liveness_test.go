@@ -3,6 +3,7 @@ package liveness
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -74,12 +75,14 @@ func TestPulledCable(t *testing.T) {
 		t.Fatal("a pulled cable is not noticed")
 	}
 	require.ErrorIs(t, context.Cause(idle), ErrNoContact)
+	require.False(t, Of(ctx).Open())
 	t.Logf("noticed after %s", time.Since(began).Round(time.Millisecond))
 	cable.Pull(false)
 	require.Eventually(t, func() bool {
 		d, ok := SinceContact(ctx)
 		return ok && d < Limit/2
 	}, 60*time.Second, 10*time.Millisecond, "the connection did not outlive it")
+	require.True(t, Of(ctx).Open())
 }
 
 func TestConnectionsThatCannotBeMeasured(t *testing.T) {
@@ -88,6 +91,9 @@ func TestConnectionsThatCannotBeMeasured(t *testing.T) {
 	defer b.Close()
 	_, ok := SinceContact(WithConn(t.Context(), a))
 	require.False(t, ok)
+	_, ok = Of(t.Context()).DataReceived()
+	require.False(t, ok)
+	require.False(t, Of(t.Context()).Open())
 	ctx, stop := Watch(t.Context(), time.Nanosecond)
 	stop()
 	require.NoError(t, ctx.Err(), "what is not watched is not ended")
@@ -103,7 +109,17 @@ func TestConnectionsThatCannotBeMeasured(t *testing.T) {
 	watched, stop := Watch(known, time.Hour)
 	stop()
 	require.ErrorIs(t, context.Cause(watched), context.Canceled)
+	there, err := l.Accept()
+	require.NoError(t, err)
+	other := Of(WithConn(t.Context(), there))
+	require.True(t, other.Open())
+	require.True(t, Of(known).Open())
 	require.NoError(t, c.Close())
 	_, ok = SinceContact(known)
 	require.False(t, ok, "of a closed connection nothing is known")
+	require.False(t, Of(known).Open())
+	_, err = there.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.False(t, other.Open(), "the other end has closed it")
+	require.NoError(t, there.Close())
 }

@@ -34,6 +34,7 @@
 //	limits: {connect: 30s, transfer: 5m, attempts: 1, pause: 0s} # these are the defaults
 //	valid: …                    # optional: when an attempt's figures count, see below
 //	control: out-of-band        # or in-band: agents are silent during a trial
+//	control_share: 10 %         # in-band: of the trials' time, for windows between them
 //	sample_interval: 100ms
 //	capture: false              # a packet log of every trial (docs/data-format.md, Logs of transfers)
 //	published: …                # optional: figures of a paper, shown beside the results
@@ -126,6 +127,7 @@
 //	  battery: {min: 15 %}      # charge of the node's batteries
 //	  temperature: {max: 85 °C} # of the node
 //	  position: 25 m            # how far a node may move since the run began, 1 m to 100 km
+//	  host: 3 %                 # of an attempt's time that a node's busy processors may keep from its programs
 //
 // # Bounds
 //
@@ -142,6 +144,8 @@
 //	  source: breedy-2015, Table 2
 //	  rows:                     # KB/s, 1 KB = 1024 bytes
 //	    - {topology: vip-lot, radio: mpu4, treatment: udt, n: 10, average: 139.37, maximum: 265.04, minimum: 50.51, sd: 67.39}
+//	    # where several runs have the radio and topology, each row says which is meant:
+//	    - {where: {loss: 0.1, size: 10 KB}, topology: vip-lot, radio: mpu4, …}   # and group, where there are groups
 //	  figures:                  # anything else; see [Figure]
 //	    - {group: test-1, where: {bandwidth: 1 Mbit/s, size: 1 MB}, treatment: radio, metric: normalised-throughput, value: 0.6, source: figure 9}
 package plan

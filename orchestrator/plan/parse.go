@@ -56,7 +56,7 @@ func Parse(stop func() error, file string, text []byte, cat Catalog) (*Plan, err
 		ps.stop = func() error { return nil }
 	}
 	ps.read(d.Root().Mapping("name", "title", "notes", "groups", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "mixes", "probes",
-		"iterations", "order", "seed", "limits", "valid", "control", "sample_interval", "capture", "published"))
+		"iterations", "order", "seed", "limits", "valid", "control", "control_share", "sample_interval", "capture", "published"))
 	if ps.stopped != nil {
 		return nil, ps.stopped
 	}
@@ -112,6 +112,7 @@ func (ps *parser) read(r yamldoc.Mapping) {
 	p.Limits = limits(r.Field("limits"))
 	p.Valid = ps.valid(r.Field("valid"))
 	p.Control = runsheet.Control(r.Field("control").OneOf(string(runsheet.ControlOutOfBand), string(runsheet.ControlOutOfBand), string(runsheet.ControlInBand)))
+	p.ControlShare = controlShare(r.Field("control_share"), p.Control)
 	p.SampleInterval = interval(r.Field("sample_interval"))
 	p.Capture = r.Field("capture").Bool(false)
 
@@ -192,6 +193,22 @@ func notes(v yamldoc.Value) (out []string) {
 		out = append(out, strings.TrimSpace(e.String("")))
 	}
 	return out
+}
+
+// controlShare reads the share of the trials' time that windows of in-band control may
+// take; 0: the default, so that sheets of plans without it keep their hashes.
+func controlShare(v yamldoc.Value, c runsheet.Control) float64 {
+	percent, _ := number(v, "%", true, 1, 100)
+	switch {
+	case percent == nil:
+		return 0
+	case c != runsheet.ControlInBand:
+		v.Problem("only control: in-band has windows between trials, and this plan has control: %s", c)
+		return 0
+	case *percent == runsheet.DefaultControlShare*100:
+		return 0
+	}
+	return *percent / 100
 }
 
 func iterations(v yamldoc.Value) int { return int(v.Int(1, 1, maxIterations)) }

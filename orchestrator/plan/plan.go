@@ -43,6 +43,7 @@ type Plan struct {
 	Limits         runsheet.Limits // of cells whose group states none
 	Valid          *runsheet.Valid // of cells whose group states none; nil: no rules
 	Control        runsheet.Control
+	ControlShare   float64 // of the trials' time, for windows of in-band control; 0: the default
 	SampleInterval time.Duration
 	Capture        bool
 

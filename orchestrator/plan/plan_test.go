@@ -340,3 +340,28 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The share of the trials' time for windows of in-band control: the default leaves no
+// trace, so that sheets keep their hashes.
+func TestControlShare(t *testing.T) {
+	for share, want := range map[string]float64{"": 0, "10 %": 0, "25 %": 0.25, "1 %": 0.01} {
+		line := "control: in-band\n"
+		if share != "" {
+			line += "control_share: " + share + "\n"
+		}
+		p, err := plan.Parse(nil, "p.yaml", []byte(small+line), testCatalog(t))
+		if err != nil || p.ControlShare != want {
+			t.Errorf("%q: %v, error %v; expected %v", share, p, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"control: in-band\ncontrol_share: 0 %\n":     "expected a number from 1 to 100 and %",
+		"control: in-band\ncontrol_share: 0.1\n":     "expected a number from 1 to 100 and %",
+		"control: out-of-band\ncontrol_share: 5 %\n": "only control: in-band has windows between trials",
+	} {
+		_, err := plan.Parse(nil, "p.yaml", []byte(small+text), testCatalog(t))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, expected %q", text, err, want)
+		}
+	}
+}

@@ -2,21 +2,27 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
+	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
 )
 
-// Published is one row of a paper's figures. Rates are in KB/s, 1 KB = 1024 bytes.
+// Published is one row of a paper's figures, of one cell of the plan. Rates are in KB/s,
+// 1 KB = 1024 bytes.
 type Published struct {
-	Radio     string  `json:"radio"`
-	Topology  string  `json:"topology"`
-	Treatment string  `json:"treatment"`
-	N         int     `json:"n"`
-	Average   float64 `json:"average_kb_per_second"`
-	Maximum   float64 `json:"maximum_kb_per_second"`
-	Minimum   float64 `json:"minimum_kb_per_second"`
-	SD        float64 `json:"sd_kb_per_second"` // sample standard deviation
-	Source    string  `json:"source"`
+	Group string `json:"group,omitempty"`
+	// Where tells the cell from others of the same radio and topology.
+	Where     []Condition `json:"where,omitempty"`
+	Radio     string      `json:"radio"`
+	Topology  string      `json:"topology"`
+	Treatment string      `json:"treatment"`
+	N         int         `json:"n"`
+	Average   float64     `json:"average_kb_per_second"`
+	Maximum   float64     `json:"maximum_kb_per_second"`
+	Minimum   float64     `json:"minimum_kb_per_second"`
+	SD        float64     `json:"sd_kb_per_second"` // sample standard deviation
+	Source    string      `json:"source"`
 }
 
 // Metric is what a published figure measures.
@@ -130,7 +136,7 @@ func (ps *parser) rows(v yamldoc.Value, src string) {
 		return
 	}
 	for _, e := range list {
-		row := e.Mapping("radio", "topology", "treatment", "n", "average", "maximum", "minimum", "sd", "source")
+		row := e.Mapping("group", "where", "radio", "topology", "treatment", "n", "average", "maximum", "minimum", "sd", "source")
 		figure := func(key string) float64 { return row.Field(key).Required().Float(0, 0, 1e12) }
 		w := Published{
 			N:       int(row.Field("n").Required().Int(1, 1, 1e9)),
@@ -143,14 +149,50 @@ func (ps *parser) rows(v yamldoc.Value, src string) {
 		if row.Field("average").OK() && row.Field("minimum").OK() && row.Field("maximum").OK() && (w.Average < w.Minimum || w.Average > w.Maximum) {
 			row.Field("average").Problem("%g does not lie between minimum %g and maximum %g", w.Average, w.Minimum, w.Maximum)
 		}
-		switch {
-		case w.Radio == "" || w.Topology == "" || w.Treatment == "":
-		case p.PublishedFor(w.Radio, w.Topology, w.Treatment) != nil:
-			e.Problem("the figures of %s with %s at %s are given twice", w.Treatment, w.Radio, w.Topology)
-		default:
+		if w.Radio != "" && w.Topology != "" && w.Treatment != "" && ps.rowOf(e, row, &w) {
 			p.Published = append(p.Published, w)
 		}
 	}
+}
+
+// rowOf reads which cell a row is of, of those with its radio and topology: a figure of one
+// would stand beside the results of the others as well.
+func (ps *parser) rowOf(e yamldoc.Value, row yamldoc.Mapping, w *Published) bool {
+	p := ps.plan
+	if g := row.Field("group"); g.Present() {
+		if w.Group, _ = known(g, "group", p.Groups); w.Group == "" {
+			return false
+		}
+	}
+	axes := ps.axes[w.Group]
+	if w.Group == "" && len(p.Groups) > 0 {
+		axes = nil // each group has its own
+	}
+	where, ok := conditions(row.Field("where").Mapping(axisNames(axes)...), axes)
+	if w.Where = where; !ok {
+		return false
+	}
+	var cells []string
+	for i := range p.Cells {
+		if c := p.Cells[i].Sheet(i); c.Radio == w.Radio && c.Topology == w.Topology && (w.Group == "" || c.Group == w.Group) && Meets(&c, w.Where) {
+			cells = append(cells, strings.Trim(unit.FormatPayload(c.SizeBytes)+" · "+c.Words(), " ·"))
+		}
+	}
+	switch {
+	case len(cells) == 0:
+		e.Problem("no run of the plan has %s at %s with these conditions", w.Radio, w.Topology)
+	case len(cells) > 1:
+		e.Problem("%d runs of the plan have %s at %s (%s; %s; …): name one of them with where, and with group where the plan has groups", len(cells), w.Radio, w.Topology, cells[0], cells[1])
+	case slices.ContainsFunc(p.Published, w.same):
+		e.Problem("the figures of %s with %s at %s are given twice", w.Treatment, w.Radio, w.Topology)
+	default:
+		return true
+	}
+	return false
+}
+
+func (w *Published) same(o Published) bool {
+	return o.Radio == w.Radio && o.Topology == w.Topology && o.Treatment == w.Treatment && o.Group == w.Group && slices.Equal(o.Where, w.Where)
 }
 
 // statements are the keys of which a figure has one.

@@ -18,6 +18,7 @@ const (
 	minStep, maxStep   = time.Millisecond, time.Hour // what a node notices, far above any step in a field
 	maxInterfering     = 1 << 30                     // bytes
 	minMoved, maxMoved = 1, 100e3                    // metres; below the least a receiver's own noise
+	minMissed          = 0.1                         // % of an attempt's time; below what an idle machine misses
 	maxReading         = 1e15
 	maxReadingLimits   = 64
 )
@@ -27,7 +28,7 @@ func (ps *parser) valid(v yamldoc.Value) *runsheet.Valid {
 	if !v.Present() {
 		return nil
 	}
-	m := v.Mapping("clock_step", "interfering", "telemetry", "battery", "temperature", "position")
+	m := v.Mapping("clock_step", "interfering", "telemetry", "battery", "temperature", "position", "host")
 	out := &runsheet.Valid{Interfering: interfering(m.Field("interfering"))}
 	if f := m.Field("clock_step"); f.Present() {
 		out.ClockStep = span(f, 0, minStep, maxStep)
@@ -51,6 +52,11 @@ func (ps *parser) valid(v yamldoc.Value) *runsheet.Valid {
 		out.PositionMetres = f.Metres(minMoved)
 		if out.PositionMetres < minMoved || out.PositionMetres > maxMoved {
 			f.Problem("expected 1 m to 100 km, found %g m", out.PositionMetres)
+		}
+	}
+	if f := m.Field("host"); f.Present() {
+		if share, _ := number(f, "%", true, minMissed, 100); share != nil {
+			out.HostShare = *share / 100
 		}
 	}
 	if len(out.Rules()) == 0 {

@@ -34,6 +34,7 @@ func TestValid(t *testing.T) {
 			{Rule: runsheet.RuleTemperature, Reading: "temperature", Unit: "°C", Min: float(-10), Max: float(85)},
 		},
 		PositionMetres: 25,
+		HostShare:      0.03,
 	}, p.Valid)
 	sheets, err := sheet.Compile(nil, p)
 	require.NoError(t, err)
@@ -50,16 +51,18 @@ func TestValid(t *testing.T) {
 // Each mistake in a rule is one problem, at its place.
 func TestValidMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"{clock_step: 10}":                                              "expected a duration such as",
-		"{clock_step: 10 us}":                                           "clock_step: expected 1ms to 1h0m0s, found 10µs",
-		"{interfering: 5}":                                              `expected a share of the attempt's bytes such as "5 %" or a size such as "64 KiB", found "5"`,
-		"{interfering: 101 %}":                                          `expected a number from 0 to 100 and %, found "101 %"`,
-		"{interfering: 2 GiB}":                                          "expected at most 1 GiB, found 2 GiB",
-		"{telemetry: []}":                                               "expected 1 to 64 readings, found 0",
-		"{telemetry: [{reading: snrr, min: 1}]}":                        `radio mpu4 has no reading "snrr" (did you mean "snr"?)`,
-		"{telemetry: [{reading: snr}]}":                                 "expected min, max or both",
-		"{telemetry: [{reading: snr, min: 10 m}]}":                      `reading snr of radio mpu4 is in dB, found "m"`,
-		"{telemetry: [{reading: snr, min: 10, max: 9}]}":                "expected at least min, 10, found 9",
+		"{clock_step: 10}":                               "expected a duration such as",
+		"{clock_step: 10 us}":                            "clock_step: expected 1ms to 1h0m0s, found 10µs",
+		"{interfering: 5}":                               `expected a share of the attempt's bytes such as "5 %" or a size such as "64 KiB", found "5"`,
+		"{interfering: 101 %}":                           `expected a number from 0 to 100 and %, found "101 %"`,
+		"{host: 3}":                                      `expected a number from 0.1 to 100 and %, found "3"`,
+		"{host: 101 %}":                                  `expected a number from 0.1 to 100 and %, found "101 %"`,
+		"{interfering: 2 GiB}":                           "expected at most 1 GiB, found 2 GiB",
+		"{telemetry: []}":                                "expected 1 to 64 readings, found 0",
+		"{telemetry: [{reading: snrr, min: 1}]}":         `radio mpu4 has no reading "snrr" (did you mean "snr"?)`,
+		"{telemetry: [{reading: snr}]}":                  "expected min, max or both",
+		"{telemetry: [{reading: snr, min: 10 m}]}":       `reading snr of radio mpu4 is in dB, found "m"`,
+		"{telemetry: [{reading: snr, min: 10, max: 9}]}": "expected at least min, 10, found 9",
 		"{telemetry: [{reading: snr, min: 1}, {reading: snr, max: 9}]}": `reading "snr" is given twice`,
 		"{telemetry: [{reading: charge, min: 1}]}":                      `radio mpu4 has no reading "charge"`,
 		"{battery: {min: 15}}":                                          `expected a number from 0 to 100 and %, found "15"`,

@@ -87,6 +87,7 @@ func (s *Server) launchUntilReady(ctx context.Context) (*child, error) {
 // awaitReady tries to connect until the server answers (true), has ended by
 // itself (false and no error), or ctx ends.
 func (s *Server) awaitReady(ctx context.Context, c *child) (bool, error) {
+	retry := backoff.Backoff{Min: 10 * time.Millisecond, Max: 250 * time.Millisecond}
 	for {
 		conn, err := pgx.Connect(ctx, s.DatabaseURL("postgres"))
 		if err == nil {
@@ -97,7 +98,7 @@ func (s *Server) awaitReady(ctx context.Context, c *child) (bool, error) {
 			return false, nil
 		case <-ctx.Done():
 			return false, err
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(retry.Next()):
 		}
 	}
 }

@@ -130,9 +130,14 @@ func (s *Server) WorkerURL() string { return s.roleURL(database, Worker) }
 // DatabaseURL is [Server.URL] for another database of the server.
 func (s *Server) DatabaseURL(name string) string { return s.roleURL(name, superuser) }
 
-func (s *Server) roleURL(name, role string) string {
-	q := url.Values{"host": {s.socket}, "user": {role}}
-	return (&url.URL{Scheme: "postgres", Path: "/" + name, RawQuery: q.Encode()}).String()
+func (s *Server) roleURL(name, role string) string { return socketURL(s.socket, name, role) }
+
+// socketURL is how to connect to a database over the socket in a folder. PostgreSQL's URLs
+// have no "+" for a blank, unlike those of HTML forms (PostgreSQL's documentation,
+// Connection URIs), so that a folder with a blank in its name would not be found.
+func socketURL(socket, name, role string) string {
+	q := url.Values{"host": {socket}, "user": {role}}
+	return (&url.URL{Scheme: "postgres", Path: "/" + name, RawQuery: strings.ReplaceAll(q.Encode(), "+", "%20")}).String()
 }
 
 // dataVersion is the major version that made the database, 0 where there is none.
@@ -196,7 +201,8 @@ func (s *Server) initialise(ctx context.Context) error {
 // enter it is trusted.
 func (s *Server) makeSocketDir(dir string) error {
 	s.socket = filepath.Join(dir, "postgres-socket")
-	if len(s.socket) > maxSocketDir {
+	// A comma separates folders in PostgreSQL's setting and hosts in its URLs.
+	if len(s.socket) > maxSocketDir || strings.Contains(s.socket, ",") {
 		scrap, err := os.MkdirTemp("", "linktrial-postgres-")
 		if err != nil {
 			return fmt.Errorf("folder for the database's socket: %w", err)

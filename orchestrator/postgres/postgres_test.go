@@ -183,6 +183,28 @@ func TestRunningURL(t *testing.T) {
 	}
 }
 
+// A data folder may have a name that means something in URLs, in PostgreSQL's lists or in
+// its quotes. One database is moved from name to name, because making one takes seconds.
+func TestFolderNames(t *testing.T) {
+	dir := dataDir(t)
+	at := filepath.Join(dir, "plain")
+	require.NoError(t, os.Mkdir(at, 0o755))
+	for _, name := range []string{"my data", " leading", "dätä", "a%20b", "a+b", `it's "a"`, "a,b", "a?b&c=d#e", `a\b`} {
+		t.Run(name, func(t *testing.T) {
+			next := filepath.Join(dir, name)
+			require.NoError(t, os.Rename(at, next))
+			at = next
+			s := start(t, at)
+			url, running, err := RunningURL(t.Context(), at)
+			require.NoError(t, err)
+			require.True(t, running)
+			require.Equal(t, s.URL(), url)
+			require.Equal(t, filepath.Join(at, "postgres"), query[string](t, s, "SHOW data_directory"))
+			require.NoError(t, s.Stop(t.Context()))
+		})
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: PostgreSQL runs as another user only where this process is root")

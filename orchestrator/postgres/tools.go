@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,8 +45,7 @@ func RunningURL(ctx context.Context, dir string) (string, bool, error) {
 	if len(lines) < 5 {
 		return "", false, nil // it is just starting
 	}
-	q := url.Values{"host": {lines[4]}, "user": {superuser}}
-	u := (&url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: q.Encode()}).String()
+	u := socketURL(lines[4], database, superuser)
 	conn, err := pgx.Connect(ctx, u)
 	if err != nil {
 		return "", false, nil // the socket of a server that was killed

@@ -67,6 +67,8 @@ type AgainstLine struct {
 	Deviation *float64 `json:"deviation_percent"`
 	Outcome   Outcome  `json:"outcome"`
 	Detail    string   `json:"detail,omitempty"` // why, or the figures that a shape was judged by
+	// Imported says which campaigns of the report were imported, and from where; empty: none.
+	Imported string `json:"imported,omitempty"`
 
 	Short string `json:"-"` // of Metric, for terminals
 }
@@ -114,7 +116,7 @@ func (v *Analysis) Against() *Against {
 		if k < 0 {
 			continue // the results are of one run, of another group
 		}
-		g := groups[k]
+		g := groups[k].named()
 		if !slices.ContainsFunc(g.axes, func(axes []plan.Condition) bool { return meets(axes, f.Where) }) {
 			continue // of runs that are not among these
 		}
@@ -132,6 +134,7 @@ func (v *Analysis) Against() *Against {
 	a.Lines = without(a.Lines, func(l *AgainstLine) bool { return v.leavesOut(l.Treatment) })
 	a.gather()
 	for i := range a.Lines {
+		a.Lines[i].Imported = v.Imported()
 		a.Summary.count(&a.Lines[i])
 	}
 	return a

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"linktrial/executor/journal"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/report/wording"
 )
@@ -47,15 +48,29 @@ type summarised struct {
 	samples []sample
 }
 
+// note adds a note to the dataset, unless it was read from an export that has it.
+func (v *Analysis) note(text string) {
+	if !slices.Contains(v.Dataset.Notes, text) {
+		v.Dataset.Notes = append(slices.Clone(v.Dataset.Notes), text)
+	}
+}
+
+// noteUnnamed adds which runs used a radio that nobody has named.
+func (v *Analysis) noteUnnamed() {
+	if n := v.Dataset.Unnamed(); n > 0 {
+		v.note(fmt.Sprintf("Measured over a %s: %d of %s. The radio that the plan names there is not vouched for, and published figures are not held against them.",
+			journal.PlaceUnnamed, n, wording.Plural(len(v.Dataset.Runs), "run", "runs")))
+	}
+}
+
 // Analyse works on all processors: a campaign may have thousands of runs, and
 // bootstrap intervals take their time. It leaves the dataset as it is.
 func Analyse(ds *Dataset, o Options) *Analysis {
 	a := &Analysis{Dataset: inUTC(ds), options: o}
+	a.noteImports()
+	a.noteUnnamed()
 	if n := a.Dataset.estimated(); n > 0 {
-		note := fmt.Sprintf("The throughput of %s with several flows is an estimate from each flow's mean rate, because the server's samples were gone when the figure was first made of them.", wording.Plural(n, "attempt", "attempts"))
-		if !slices.Contains(a.Dataset.Notes, note) { // read from an export, which has it
-			a.Dataset.Notes = append(slices.Clone(a.Dataset.Notes), note)
-		}
+		a.note(fmt.Sprintf("The throughput of %s with several flows is an estimate from each flow's mean rate, because the server's samples were gone when the figure was first made of them.", wording.Plural(n, "attempt", "attempts")))
 	}
 	a.runs = make([]summarised, len(a.Dataset.Runs))
 	var next atomic.Int64

@@ -4,9 +4,32 @@ import (
 	"slices"
 	"strings"
 
+	"linktrial/executor/journal"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/report/wording"
 )
+
+// Unnamed reports whether nobody has named the radio that the run used: the sheet's is
+// what the plan says, and its figures are not those of the radio.
+func (r *Run) Unnamed() bool { return r.Place == journal.PlaceUnnamed }
+
+// Unnamed is the number of runs whose radio nobody has named.
+func (ds *Dataset) Unnamed() (n int) {
+	for i := range ds.Runs {
+		if ds.Runs[i].Unnamed() {
+			n++
+		}
+	}
+	return n
+}
+
+// radioCalled is the radio of the plan as results may call it.
+func (r *Run) radioCalled(planned string) string {
+	if r.Unnamed() {
+		return journal.PlaceUnnamed + ", planned as " + planned
+	}
+	return planned
+}
 
 // Axes is the run's value of every axis of its plan: radio, topology, size,
 // then those of the sweep.
@@ -15,7 +38,7 @@ func (r *Run) Axes() []plan.Condition {
 		return nil
 	}
 	c := &r.Sheet.Cell
-	out := []plan.Condition{{Axis: "radio", Value: c.Radio}, {Axis: "topology", Value: c.Topology}, {Axis: "size", Value: c.At("size")}}
+	out := []plan.Condition{{Axis: "radio", Value: r.radioCalled(c.Radio)}, {Axis: "topology", Value: c.Topology}, {Axis: "size", Value: c.At("size")}}
 	for _, s := range c.Settings {
 		if out[len(out)-1].Axis != s.Axis { // the parameters of one axis share its label
 			out = append(out, plan.Condition{Axis: s.Axis, Value: s.Label})
@@ -87,6 +110,17 @@ func (v *Analysis) groups() []*grouped {
 			byName[g.name], out = g, append(out, g)
 		}
 		g.runs, g.axes = append(g.runs, s), append(g.axes, s.run.Axes())
+	}
+	return out
+}
+
+// named is the group without the runs whose radio nobody has named.
+func (g *grouped) named() *grouped {
+	out := &grouped{name: g.name}
+	for i, s := range g.runs {
+		if !s.run.Unnamed() {
+			out.runs, out.axes = append(out.runs, s), append(out.axes, g.axes[i])
+		}
 	}
 	return out
 }

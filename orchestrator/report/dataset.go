@@ -7,6 +7,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
 	"linktrial/orchestrator/plan"
 	"linktrial/protocols/contract"
 )
@@ -31,15 +32,17 @@ type Dataset struct {
 // PublishedRow is a published result, matched to ours by the names that the
 // plan uses. 1 KB is 1024 bytes.
 type PublishedRow struct {
-	Topology  string  `json:"topology"`
-	Radio     string  `json:"radio"`
-	Treatment string  `json:"treatment"`
-	AvgKBps   float64 `json:"average_kb_per_s"`
-	MaxKBps   float64 `json:"max_kb_per_s"`
-	MinKBps   float64 `json:"min_kb_per_s"`
-	SDKBps    float64 `json:"sd_kb_per_s"`
-	Source    string  `json:"source"` // "breedy-2015, Table 2"
-	N         int     `json:"n,omitempty"`
+	Group     string           `json:"group,omitempty"` // of the plan's groups; empty: there are none
+	Where     []plan.Condition `json:"where,omitempty"` // tells the run from others of the same radio and topology
+	Topology  string           `json:"topology"`
+	Radio     string           `json:"radio"`
+	Treatment string           `json:"treatment"`
+	AvgKBps   float64          `json:"average_kb_per_s"`
+	MaxKBps   float64          `json:"max_kb_per_s"`
+	MinKBps   float64          `json:"min_kb_per_s"`
+	SDKBps    float64          `json:"sd_kb_per_s"`
+	Source    string           `json:"source"` // "breedy-2015, Table 2"
+	N         int              `json:"n,omitempty"`
 }
 
 // Run is one run with its sheet and what came of it.
@@ -58,6 +61,9 @@ type Run struct {
 	ProbeClock ProbeClock `json:"probe_clock,omitzero"`
 	// Breaches of the driver contract that did not decide an attempt.
 	Breaches []Breach `json:"breaches,omitempty"`
+
+	// Imported is where the run comes from, if another orchestrator measured it.
+	Imported *Import `json:"imported,omitempty"`
 
 	Provenance map[string]journal.Provenance    `json:"provenance"` // by node
 	Clocks     map[string][]journal.ClockOffset `json:"clocks"`     // by node
@@ -137,6 +143,10 @@ type Attempt struct {
 	// orchestrator during the attempt; empty: not decided yet, or control is out-of-band.
 	Control []ControlCount `json:"control,omitempty"`
 
+	// Host is what the leading node's processors kept from the attempt's programs; nil: not
+	// measured.
+	Host *journal.HostLoad `json:"host,omitempty"`
+
 	// Mark is why a person excluded the figure; nil: it is not excluded.
 	// Verdict, Reason and Message above say so already.
 	Mark *Mark `json:"-"`
@@ -185,6 +195,8 @@ type RadioReport struct {
 	LostPackets    int64   `json:"lost_packets"`
 	DroppedPackets int64   `json:"dropped_packets"`
 	BusyShare      float64 `json:"busy_share"`
+	// Late is how late the emulator gave packets out; nil: not measured.
+	Late *radiocontrol.Late `json:"late,omitempty"`
 }
 
 // ThroughputBytesPerSecond is the paper's figure, 0 where the attempt did not

@@ -44,6 +44,10 @@ type Difference struct {
 	Changed string `json:"changed,omitempty"`
 	// Partial: not all trials of the two have ended.
 	Partial bool `json:"partial,omitempty"`
+	// ReferenceImported and Imported are where the campaigns' results come from, if other
+	// orchestrators measured them.
+	ReferenceImported *Import `json:"reference_imported,omitempty"`
+	Imported          *Import `json:"imported,omitempty"`
 }
 
 // Decided reports whether the trials decide that there is a difference.
@@ -66,6 +70,7 @@ type part struct {
 	place           string
 	rates           []float64 // KB/s
 	partial         bool
+	imported        *Import
 }
 
 // HoldCampaigns holds the campaigns of these analyses, or of one of merged ones
@@ -145,7 +150,7 @@ func partsOf(v *Analysis, s *summarised) (out []part) {
 		if r.Missing != "" {
 			continue
 		}
-		p := part{campaign: v.campaignOf(s.run), run: s.run.ID, where: strings.Join(where, " · "), place: t.Place, rates: s.samples[i].values(rateOf), partial: r.NotEnded > 0,
+		p := part{campaign: v.campaignOf(s.run), run: s.run.ID, where: strings.Join(where, " · "), place: t.Place, rates: s.samples[i].values(rateOf), partial: r.NotEnded > 0, imported: t.Imported,
 			treatment: runsheet.Treatment{Name: r.Treatment, Label: r.Label, Protocol: r.Protocol}}
 		if known := s.run.Sheet.Treatment(r.Treatment); known != nil { // not of a mix
 			p.treatment = *known
@@ -159,7 +164,8 @@ func differ(a, b *part) Difference {
 	w := stats.Welch(a.rates, b.rates, level)
 	d := Difference{Where: a.where, Treatment: a.treatment.Name, Label: cmp.Or(a.treatment.Label, a.treatment.Name), Reference: a.campaign, Campaign: b.campaign, ReferenceRun: a.run, Run: b.run,
 		ReferenceValid: len(a.rates), Valid: len(b.rates), ReferenceKBps: Rounded(stats.Mean(a.rates)), AverageKBps: Rounded(stats.Mean(b.rates)),
-		DifferenceKBps: Rounded(w.Difference), CI: interval(w.Interval), P: Rounded(w.P), Changed: changed(a, b), Partial: a.partial || b.partial}
+		DifferenceKBps: Rounded(w.Difference), CI: interval(w.Interval), P: Rounded(w.P), Changed: changed(a, b), Partial: a.partial || b.partial,
+		ReferenceImported: a.imported, Imported: b.imported}
 	if m := stats.Mean(a.rates); m > 0 {
 		d.ChangePercent = Rounded(100 * w.Difference / m)
 	}

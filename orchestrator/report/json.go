@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
+	"slices"
 )
 
 // JSONFormat is the version of the JSON export. Fields may be added within a
@@ -52,11 +55,46 @@ func (v *Analysis) WriteJSON(w io.Writer) error {
 	between, after, _ := bytes.Cut(rest, []byte("\n \"tables\": null"))
 	out := &sequence{w: w}
 	out.write(before)
-	writeList(out, "\n  \"runs\": ", "  ", v.Dataset.Runs)
+	writeList(out, "\n  \"runs\": ", "  ", withLists(v.Dataset.Runs))
 	out.write(between)
 	writeList(out, "\n \"tables\": ", " ", v.Tables)
 	out.write(append(after, '\n'))
 	return out.err
+}
+
+// withLists is the runs with empty lists and maps where they have none, as a queued run
+// has no trials: what reads the export has lists everywhere.
+func withLists(runs []Run) []Run {
+	runs = slices.Clone(runs)
+	for i := range runs {
+		r := &runs[i]
+		fillLists(r)
+		r.Provenance = maps.Clone(r.Provenance)
+		for node, p := range r.Provenance {
+			fillLists(&p)
+			r.Provenance[node] = p
+		}
+		if slices.ContainsFunc(r.Trials, func(t Trial) bool { return t.Attempts == nil }) {
+			r.Trials = slices.Clone(r.Trials)
+			for k := range r.Trials {
+				fillLists(&r.Trials[k])
+			}
+		}
+	}
+	return runs
+}
+
+// fillLists makes the nil slices and maps among the fields of *record empty ones.
+func fillLists[T any](record *T) {
+	v := reflect.ValueOf(record).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); {
+		case f.Kind() == reflect.Slice && f.IsNil():
+			f.Set(reflect.MakeSlice(f.Type(), 0, 0))
+		case f.Kind() == reflect.Map && f.IsNil():
+			f.Set(reflect.MakeMap(f.Type()))
+		}
+	}
 }
 
 // sequence keeps the first error of several writes.
@@ -74,11 +112,7 @@ func (s *sequence) write(b []byte) {
 // writeList writes a list as an encoder does that indents it by prefix.
 func writeList[T any](out *sequence, key, prefix string, list []T) {
 	out.write([]byte(key))
-	switch {
-	case list == nil:
-		out.write([]byte("null"))
-		return
-	case len(list) == 0:
+	if len(list) == 0 {
 		out.write([]byte("[]"))
 		return
 	}

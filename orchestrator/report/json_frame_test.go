@@ -14,7 +14,7 @@ func TestWriteJSON(t *testing.T) {
 	const text = "a\n  \"runs\": null\n \"tables\": null <&>"
 	run := Run{ID: "r-1", Message: text, Sheet: &runsheet.Sheet{Plan: text}, Trials: []Trial{{Attempts: []Attempt{{Message: text}}}, {Attempts: []Attempt{}}}}
 	for name, a := range map[string]*Analysis{
-		"nothing":   {Dataset: &Dataset{}},
+		"nothing":   {Dataset: &Dataset{}, Tables: []RunTable{}},
 		"no runs":   {Dataset: &Dataset{Runs: []Run{}, Notes: []string{text}}, Tables: []RunTable{}},
 		"one run":   {Dataset: &Dataset{Plan: text, Runs: []Run{run}, Complete: true, Notes: []string{text}}, Tables: []RunTable{{}}},
 		"some runs": {Dataset: &Dataset{Runs: []Run{run, {}, run}}, Tables: []RunTable{{}, {}, {}}},
@@ -23,7 +23,9 @@ func TestWriteJSON(t *testing.T) {
 		enc := json.NewEncoder(&want)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", " ")
-		if err := enc.Encode(document{JSONFormat, a.Dataset, a.Tables, methods}); err != nil {
+		whole := *a.Dataset
+		whole.Runs = append([]Run{}, withLists(a.Dataset.Runs)...)
+		if err := enc.Encode(document{JSONFormat, &whole, a.Tables, methods}); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.WriteJSON(&got); err != nil || got.String() != want.String() {

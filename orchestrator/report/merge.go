@@ -1,6 +1,7 @@
 package report
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -35,7 +36,7 @@ func Merge(all []*Dataset) *Dataset {
 		if out.Created.IsZero() || ds.Created.Before(out.Created) {
 			out.Created = ds.Created
 		}
-		out.Published = addAll(out.Published, ds.Published, func(a, b PublishedRow) bool { return a == b })
+		out.Published = addAll(out.Published, ds.Published, samePublished)
 		out.Figures = addAll(out.Figures, ds.Figures, sameFigure)
 		out.Notes = addAll(out.Notes, ds.Notes, func(a, b string) bool { return a == b })
 	}
@@ -72,6 +73,8 @@ func addAll[T any](list, more []T, same func(a, b T) bool) []T {
 }
 
 // sameFigure reports whether two campaigns carry one published figure.
+func samePublished(a, b PublishedRow) bool { return reflect.DeepEqual(a, b) }
+
 func sameFigure(a, b plan.Figure) bool {
 	return a.Group == b.Group && a.Treatment == b.Treatment && a.Metric == b.Metric && a.Source == b.Source && a.Text == b.Text &&
 		slices.Equal(a.Where, b.Where) && slices.Equal(a.Order, b.Order) && statement(&a, nil) == statement(&b, nil) && a.Reference == b.Reference

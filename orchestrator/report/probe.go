@@ -11,6 +11,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/stats"
 	"linktrial/protocols/contract"
 )
@@ -33,6 +34,54 @@ type Probe struct {
 // Counts reports whether the probe's figures count: whatever became of the
 // transfers beside it.
 func (p *Probe) Counts() bool { return p.Verdict == journal.Succeeded && p.Figures != nil }
+
+// Unloads reports whether probes that are named as beside a treatment's transfers ran beside
+// nothing: the attempt ended, and no transfer of it ever connected.
+func (a *Attempt) Unloads(beside string) bool {
+	if beside == "" || a.Verdict == "" || a.Valid() || a.Connect > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(a.Flows, func(f Flow) bool { return f.Connect > 0 })
+}
+
+// UnloadedNote is what every output says of such a probe.
+const UnloadedNote = "no transfer beside it connected"
+
+// Name is what the row is called: the probe, and what ran beside it.
+func (r *ProbeRow) Name() string {
+	if r.Beside == "" {
+		return wording.Clean(r.Label) + ", alone"
+	}
+	return wording.Clean(r.Label) + " beside " + wording.Clean(r.BesideLabel)
+}
+
+// Caveats are what the row's figures leave out, and of what else the reader must know: every
+// output that shows one of them shows these too.
+func (r *ProbeRow) Caveats() (out []string) {
+	for _, f := range r.Failures {
+		out = append(out, fmt.Sprintf("%d without figures: %s", f.Attempts, wording.Clean(strings.TrimSpace(string(f.Verdict)+" "+f.Reason))))
+	}
+	if r.Unloaded > 0 {
+		out = append(out, fmt.Sprintf("%d of %d left out, because %s", r.Unloaded, r.Measured+r.Unloaded, UnloadedNote))
+	}
+	if r.FailedTransfers > 0 {
+		out = append(out, fmt.Sprintf("%d of the %d measured ran beside a transfer that gave no valid figure", r.FailedTransfers, r.Measured))
+	}
+	if r.Unsent > 0 {
+		out = append(out, fmt.Sprintf("its congestion control did not let %d of the %d packets offered go; they are no losses", r.Unsent, r.Offered))
+	}
+	return out
+}
+
+// ProbeCaveats are the caveats of all probes of a table, each with the row's name.
+func (t *RunTable) ProbeCaveats() (out []string) {
+	for i := range t.Probes {
+		for _, c := range t.Probes[i].Caveats() {
+			out = append(out, t.Probes[i].Name()+": "+c)
+		}
+	}
+	return out
+}
 
 // ProbeClock is how the clocks of the two ends of a run's probes stand to each other.
 type ProbeClock struct {
@@ -111,6 +160,9 @@ type ProbeRow struct {
 	Failures []Failure `json:"failures,omitempty"`
 	// FailedTransfers is how many of the measured ran beside a transfer without a valid figure.
 	FailedTransfers int `json:"failed_transfers,omitempty"`
+	// Unloaded is how many others had figures, but no transfer beside them, because it never
+	// connected: they are in none of the row's figures.
+	Unloaded int `json:"unloaded,omitempty"`
 
 	// Offered is what the pattern offered: Sent, and Unsent, which the congestion
 	// control of the probe's protocol did not let go.
@@ -238,6 +290,10 @@ func (s *probeSample) add(r *Run, t *Trial, k int) {
 	p := &a.Probes[k]
 	if !p.Counts() {
 		s.failures[Failure{Verdict: p.Verdict, Reason: p.Reason}]++
+		return
+	}
+	if a.Unloads(s.row.Beside) {
+		s.row.Unloaded++
 		return
 	}
 	f := p.Figures
@@ -380,7 +436,7 @@ func (t *RunTable) clockCertainty() string {
 	if u == nil {
 		return ""
 	}
-	return fmt.Sprintf("The clocks of both ends were compared: every delay is uncertain by %.1f ms.", *u)
+	return fmt.Sprintf("The clocks of both ends were compared: every delay is uncertain by %s ms.", wording.Delay(u))
 }
 
 // processTimed names the probes whose times of arrival are not the kernel's.

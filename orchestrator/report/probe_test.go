@@ -42,7 +42,7 @@ func probed(clock ProbeClock) *Run {
 func TestProbesAreNoTreatments(t *testing.T) {
 	r := probed(OneClock)
 	// The second transfer fails, and the third attempt's probe.
-	r.Trials[2].Attempts[0].Verdict = journal.Failed
+	r.Trials[2].Attempts[0].Verdict, r.Trials[2].Attempts[0].Connect = journal.Failed, time.Millisecond
 	r.Trials[3].Attempts[0].Probes[0].Verdict, r.Trials[3].Attempts[0].Probes[0].Reason = journal.Failed, "reset"
 	v := Analyse(&Dataset{Runs: []Run{*r}}, Options{})
 	table := v.Tables[0]

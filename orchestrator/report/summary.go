@@ -11,6 +11,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/unit"
+	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/stats"
 )
 
@@ -41,6 +42,8 @@ type RunTable struct {
 	Iterations    int    `json:"iterations"`
 	Order         string `json:"order"`
 	SheetHash     string `json:"sheet_hash"`
+	// Imported is where the run comes from, if another orchestrator measured it.
+	Imported *Import `json:"imported,omitempty"`
 	// Partial: the run was not completed, or trials of it have not ended.
 	Partial bool `json:"partial"`
 	// Reference is the treatment that the others are held against: the first
@@ -66,6 +69,9 @@ type RunTable struct {
 	// ControlNote is a sentence about the control packets during attempts that count; empty:
 	// control is not in-band.
 	ControlNote string `json:"control_note,omitempty"`
+	// HostNote is a sentence about attempts that count and ran on a starved node; empty:
+	// there are none.
+	HostNote string `json:"host_note,omitempty"`
 }
 
 // Row is one treatment in one run. A trial is valid where its last attempt
@@ -195,7 +201,7 @@ type Published struct {
 }
 
 func summarizeRun(r *Run, published []PublishedRow, o Options) summarised {
-	t := RunTable{Run: r.ID, State: r.State, Message: r.Message, Place: r.Place, SheetHash: r.SheetHash, Partial: r.State != "completed"}
+	t := RunTable{Rows: []Row{}, Run: r.ID, State: r.State, Message: r.Message, Place: r.Place, SheetHash: r.SheetHash, Imported: r.Imported, Partial: r.State != "completed"}
 	var seed uint64
 	if s := r.Sheet; s != nil {
 		seed = s.Seed
@@ -204,6 +210,10 @@ func summarizeRun(r *Run, published []PublishedRow, o Options) summarised {
 		t.SizeBytes, t.Iterations, t.Order = s.Cell.SizeBytes, s.Iterations(), s.Order
 		t.Group, t.Settings = s.Cell.Group, s.Cell.Label
 		t.BandwidthBitsPerSecond = bandwidth(s)
+		t.RadioTitle = r.radioCalled(t.RadioTitle)
+		if r.Unnamed() {
+			t.BandwidthBitsPerSecond = nil
+		}
 	}
 	byTreatment := map[string][]*Trial{}
 	for i := range r.Trials {
@@ -220,7 +230,8 @@ func summarizeRun(r *Run, published []PublishedRow, o Options) summarised {
 		}
 		s.fillFlows(&row, r.Sheet)
 		if p := slices.IndexFunc(published, func(p PublishedRow) bool {
-			return p.Radio == t.Radio && p.Topology == t.Topology && p.Treatment == row.Treatment
+			return !r.Unnamed() && p.Radio == t.Radio && p.Topology == t.Topology && p.Treatment == row.Treatment &&
+				(p.Group == "" || p.Group == t.Group) && plan.Meets(&r.Sheet.Cell, p.Where)
 		}); p >= 0 {
 			row.Published = beside(published[p], &row)
 		}
@@ -232,8 +243,13 @@ func summarizeRun(r *Run, published []PublishedRow, o Options) summarised {
 	}
 	compareRows(&t, samples)
 	t.Conclusion, t.Lead = conclude(&t, samples, r.isMix)
+	if r.Unnamed() && t.Conclusion != "" {
+		t.Conclusion += " The radio is a " + journal.PlaceUnnamed + "."
+		t.Lead.Text += " (" + journal.PlaceUnnamed + ")"
+	}
 	t.BoundsUnknown = r.boundsUnknown()
 	t.ControlNote = r.controlNote()
+	t.HostNote = r.hostNote()
 	if t.Probes = probeRows(r); len(t.Probes) > 0 {
 		t.ProbeClock = &r.ProbeClock
 		for i := range t.Probes {

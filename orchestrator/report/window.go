@@ -3,8 +3,6 @@ package report
 import (
 	"fmt"
 	"time"
-
-	"linktrial/executor/runsheet"
 )
 
 // CommonWindow is what the flows of an attempt, all of which times bound, delivered
@@ -48,26 +46,10 @@ type Count struct {
 // may have come between the two.
 const windowTolerance = 0.02
 
-// WindowLength is the length of the common window of a trial's flows; 0 where there
-// are not several, or a time does not bound each of them.
-func WindowLength(flows []runsheet.Flow) time.Duration {
-	if len(flows) < 2 {
-		return 0
-	}
-	first, last := flows[0].Start, time.Duration(0)
-	for i := range flows {
-		f := &flows[i]
-		if f.Duration <= 0 {
-			return 0
-		}
-		first, last = min(first, f.Start), max(last, f.Start+f.Duration)
-	}
-	return last - first
-}
-
 // MeasureWindow is what flows delivered within a common window of a length; interval
-// is that of the samples as the plan has it.
-func MeasureWindow(length, interval time.Duration, flows []Arrival) *CommonWindow {
+// is that of the samples as the plan has it, and delivered bounds the bytes that emulated
+// radios delivered to the server in any time as long, 0: not known.
+func MeasureWindow(length, interval time.Duration, flows []Arrival, delivered int64) *CommonWindow {
 	gap := max(2*interval, time.Duration(windowTolerance*float64(length)))
 	begin := flows[0].Begin
 	for i := range flows {
@@ -77,21 +59,37 @@ func MeasureWindow(length, interval time.Duration, flows []Arrival) *CommonWindo
 	}
 	end := begin.Add(length)
 	w := &CommonWindow{Length: length, Bytes: make([]int64, len(flows))}
-	var sum, between, widest int64
+	var sum, between, widest, certain int64
 	worst := -1
 	for i := range flows {
 		bytes, unsure := flows[i].until(end, gap)
 		w.Bytes[i] = bytes
+		certain += flows[i].last(end)
 		sum, between = sum+bytes, between+unsure
 		if unsure > widest {
 			worst, widest = i, unsure
 		}
+	}
+	if delivered > 0 && certain > delivered {
+		w.Bytes = nil
+		w.Unknown = fmt.Sprintf("the server's samples have %d bytes of payload within %s, the emulated radio delivered at most %d with all headers to it in any such time", certain, length, delivered)
+		return w
 	}
 	if float64(between) > windowTolerance*float64(sum) {
 		w.Bytes = nil
 		w.Unknown = fmt.Sprintf("the server has too few samples around the end of the flows' time: %d bytes lie between those before and after, most of flow %d, of %d bytes in all", between, worst, sum)
 	}
 	return w
+}
+
+// last is what the last count until a moment has.
+func (a *Arrival) last(moment time.Time) (bytes int64) {
+	for _, c := range a.Counts {
+		if c.After <= moment.Sub(a.Begin) {
+			bytes = c.Bytes
+		}
+	}
+	return bytes
 }
 
 // until is how much had arrived at a moment, and how much did between the counts

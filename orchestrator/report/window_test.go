@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"linktrial/executor/journal"
-	"linktrial/executor/runsheet"
 )
 
 func TestMeasureWindow(t *testing.T) {
@@ -44,7 +43,7 @@ func TestMeasureWindow(t *testing.T) {
 		"a burst that samples show":    {100 * s, []Arrival{of(0, Count{99 * s, 1000}, Count{101 * s, 2000}), of(0, Count{90 * s, 0})}, []int64{1500, 0}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := MeasureWindow(c.length, 100*time.Millisecond, c.flows)
+			w := MeasureWindow(c.length, 100*time.Millisecond, c.flows, 0)
 			require.Equal(t, c.known, w.Unknown == "", w.Unknown)
 			require.Equal(t, c.want, w.Bytes)
 		})
@@ -55,28 +54,8 @@ func TestMeasureWindow(t *testing.T) {
 func TestMeasureWindowOfRareSamples(t *testing.T) {
 	const s = time.Second
 	flows := []Arrival{{Counts: []Count{{8 * s, 800}, {12 * s, 1200}}}, {Counts: []Count{{5 * s, 100}}}}
-	require.Equal(t, []int64{1000, 100}, MeasureWindow(10*s, 2*s, flows).Bytes)
-	require.NotEmpty(t, MeasureWindow(10*s, s, flows).Unknown)
-}
-
-func TestWindowLength(t *testing.T) {
-	const s = time.Second
-	flow := func(start, duration time.Duration) runsheet.Flow {
-		return runsheet.Flow{Start: start, Duration: duration}
-	}
-	for name, c := range map[string]struct {
-		flows []runsheet.Flow
-		want  time.Duration
-	}{
-		"none":           {nil, 0},
-		"one":            {[]runsheet.Flow{flow(0, 10*s)}, 0},
-		"two":            {[]runsheet.Flow{flow(0, 10*s), flow(0, 10*s)}, 10 * s},
-		"one has a size": {[]runsheet.Flow{flow(0, 10*s), flow(0, 0)}, 0},
-		"apart":          {[]runsheet.Flow{flow(5*s, 10*s), flow(20*s, 10*s)}, 25 * s},
-		"not in order":   {[]runsheet.Flow{flow(20*s, 10*s), flow(5*s, 30*s)}, 30 * s},
-	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, WindowLength(c.flows)) })
-	}
+	require.Equal(t, []int64{1000, 100}, MeasureWindow(10*s, 2*s, flows, 0).Bytes)
+	require.NotEmpty(t, MeasureWindow(10*s, s, flows, 0).Unknown)
 }
 
 // TestThroughputInWindow: the stored bytes are the figure, whatever the flows' own
@@ -97,4 +76,15 @@ func TestThroughputInWindow(t *testing.T) {
 	a.Window = &CommonWindow{Length: 100 * s, Unknown: "no samples"}
 	require.Zero(t, a.ThroughputBytesPerSecond())
 	require.False(t, a.Valid())
+}
+
+// TestWindowThatRunsAhead: what the server's samples say for certain is no more than the
+// radio delivered; between two samples nothing is certain.
+func TestWindowThatRunsAhead(t *testing.T) {
+	const s = time.Second
+	flows := []Arrival{{Counts: []Count{{9 * s, 800}, {11 * s, 1200}}}, {Counts: []Count{{5 * s, 100}}}}
+	require.Equal(t, []int64{1000, 100}, MeasureWindow(10*s, 2*s, flows, 900).Bytes)
+	w := MeasureWindow(10*s, 2*s, flows, 899)
+	require.Nil(t, w.Bytes)
+	require.Equal(t, "the server's samples have 900 bytes of payload within 10s, the emulated radio delivered at most 899 with all headers to it in any such time", w.Unknown)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/report/wording"
@@ -23,10 +24,30 @@ func (t *RunTable) Heading() string {
 	if t.Order != "" {
 		parts = append(parts, t.Order+" order")
 	}
-	if t.Place != "" {
-		parts = append(parts, t.Place)
+	if s := t.PlaceText(); s != "" {
+		parts = append(parts, s)
 	}
 	return wording.Clean(strings.Join(parts, " · "))
+}
+
+// PlaceText says where a run took place, and where its results come from if they were
+// imported; empty: neither is known.
+func (t *RunTable) PlaceText() string {
+	return strings.TrimPrefix(strings.TrimSuffix(t.Place+", "+t.Imported.Text(), ", "), ", ")
+}
+
+// RateUnit is the unit of the throughputs of all tables for people, by the largest average
+// among them.
+func (v *Analysis) RateUnit() wording.RateUnit {
+	largest := 0.0
+	for i := range v.Tables {
+		for j := range v.Tables[i].Rows {
+			if x := v.Tables[i].Rows[j].AverageKBps; x != nil {
+				largest = max(largest, *x)
+			}
+		}
+	}
+	return wording.RateUnitFor(largest)
 }
 
 // PartialNote says why a table is not the whole of a run, or nothing.
@@ -104,6 +125,16 @@ func (r *Row) Remarks() string {
 	return "passes " + r.Via + "; " + troubles
 }
 
+// Crashes is the number of attempts in which the treatment's driver crashed, at either end.
+func (r *Row) Crashes() (n int) {
+	for _, f := range r.Failures {
+		if f.Reason == journal.ReasonCrashed {
+			n += f.Attempts
+		}
+	}
+	return n
+}
+
 // Troubles says in one sentence what a row's figures leave out, or nothing.
 func (r *Row) Troubles() string {
 	var parts []string
@@ -118,6 +149,9 @@ func (r *Row) Troubles() string {
 	}
 	if r.ExtraAttempts > 0 {
 		parts = append(parts, wording.Plural(r.ExtraAttempts, "attempt", "attempts")+" beyond the first")
+	}
+	if n := r.Crashes(); n > 0 {
+		parts = append(parts, "the driver crashed in "+wording.Plural(n, "attempt", "attempts"))
 	}
 	if len(r.Failures) > 0 {
 		n, names := 0, make([]string, len(r.Failures))

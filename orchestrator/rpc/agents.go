@@ -12,6 +12,7 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/internal/agentprotocol"
 	"linktrial/internal/quota"
+	"linktrial/internal/signature"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/liveness"
@@ -28,8 +29,10 @@ type agents struct {
 
 func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.RegisterRequest]) (*connect.Response[linktrialv1.RegisterResponse], error) {
 	m := req.Msg
-	r := nodes.Registration{Name: m.Name, Role: m.Role, Version: m.Version, Host: m.Host, Kernel: m.Kernel, Radio: m.Radio, Emulated: m.Emulated, Virtual: m.Virtual,
+	r := nodes.Registration{Name: m.Name, Role: m.Role, Version: m.Version, Host: m.Host, Kernel: m.Kernel, Radio: m.Radio, Virtual: m.Virtual,
 		RadioAddress: m.RadioAddress, DiskFreeBytes: m.DiskFreeBytes, Incarnation: m.Incarnation}
+	r.Lab, r.LabProblem = labOf(m)
+	r.Emulated = r.Lab != ""
 	for _, d := range m.Drivers {
 		r.Drivers = append(r.Drivers, nodes.Driver{Name: d.Name, Version: d.Version, Implementation: d.Implementation, SHA256: d.Sha256, Digest: d.Digest, Unsupported: d.Unsupported, Choices: d.Choices,
 			Remarks: d.Remarks})
@@ -40,12 +43,32 @@ func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.
 		}
 		return nil, s.cfg.answer(ctx, "register", err)
 	}
-	signed, err := s.radio(ctx, m)
+	signed, err := s.radio(ctx, m, r.Emulated)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "register", err)
 	}
 	return connect.NewResponse(&linktrialv1.RegisterResponse{Radio: signed, OrchestratorVersion: s.cfg.Version, Protocol: agentprotocol.Agreed(m.Protocol),
 		SigningKeys: reply.SigningKeys(s.cfg.Trust.Keys())}), nil
+}
+
+// labOf is the identity of the lab that vouches for a node, and for a node that was
+// started for one why none does. A node counts as emulated by the lab's signature alone.
+func labOf(m *linktrialv1.RegisterRequest) (lab, problem string) {
+	if !m.Emulated && !m.Virtual {
+		return "", ""
+	}
+	if m.LabProblem != "" {
+		return "", m.LabProblem
+	}
+	s := signature.LabStatement{Kind: signature.LabNode, Subject: m.Name, Detail: m.Incarnation, Role: m.Role, Address: m.RadioAddress}
+	if m.Virtual {
+		s.Kind = signature.LabVirtual
+	}
+	k, err := signature.VerifyLab(s, signature.LabProof{Key: m.LabKey, Signature: m.LabSignature})
+	if err != nil {
+		return "", err.Error()
+	}
+	return k.ID(), ""
 }
 
 var desired = map[nodes.DesiredState]linktrialv1.Assignment_DesiredState{
@@ -59,7 +82,8 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 	m := req.Msg
 	s.noteContact(m)
 	s.noteFaults(ctx, m)
-	s.cfg.Engine.Nodes.SetConnection(m.Name, m.Incarnation, liveness.DataReceived(ctx))
+	s.cfg.Engine.Nodes.SetConnection(m.Name, m.Incarnation, liveness.Of(ctx))
+	s.cfg.Fleet.Polls(m.Name)
 	// A node that is cut off does not count as connected for as long as its poll
 	// would wait. Where it comes back on the same connection it is told to poll again.
 	ctx, stop := liveness.Watch(ctx, liveness.Limit)
@@ -72,6 +96,9 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 		return nil, s.cfg.answer(ctx, "poll", err)
 	}
 	out := &linktrialv1.PollResponse{Revision: revision}
+	if m.Brief && revision == m.Revision {
+		return connect.NewResponse(out), nil
+	}
 	if err := s.assign(ctx, m, out, assignments); err != nil {
 		return nil, s.cfg.answer(ctx, "poll", err)
 	}

@@ -69,7 +69,7 @@ func (s *agents) assign(ctx context.Context, m *linktrialv1.PollRequest, out *li
 		if err != nil {
 			return err
 		}
-		if i < len(list) {
+		if i < len(list) && !m.Brief {
 			signed.Sheet = list[i].Sheet
 		}
 		out.Assignments = append(out.Assignments, signed)
@@ -104,7 +104,7 @@ func runAssignment(a *nodes.Assignment, node *nodes.Node) *linktrialv1.Assignmen
 
 // radio is what an agent that registers reads of its radio between runs; nil: there
 // is no profile of that radio.
-func (s *agents) radio(ctx context.Context, m *linktrialv1.RegisterRequest) (*linktrialv1.SignedAssignment, error) {
+func (s *agents) radio(ctx context.Context, m *linktrialv1.RegisterRequest, emulated bool) (*linktrialv1.SignedAssignment, error) {
 	p := s.cfg.Catalog.Profile(m.Radio)
 	encoded, err := fleet.EncodeProfile(p)
 	if err != nil {
@@ -113,5 +113,5 @@ func (s *agents) radio(ctx context.Context, m *linktrialv1.RegisterRequest) (*li
 	if len(encoded) == 0 {
 		return nil, nil
 	}
-	return s.sign(ctx, m.Name, m.Challenge, &linktrialv1.Assignment{RadioProfile: encoded, TelemetryAddresses: p.TelemetryAddresses(m.Emulated, radio.Role(m.Role))})
+	return s.sign(ctx, m.Name, m.Challenge, &linktrialv1.Assignment{RadioProfile: encoded, TelemetryAddresses: p.TelemetryAddresses(emulated, radio.Role(m.Role))})
 }

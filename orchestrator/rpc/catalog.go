@@ -85,6 +85,41 @@ func (s *catalogs) DeleteTopology(ctx context.Context, req *connect.Request[link
 	return connect.NewResponse(&linktrialv1.DeleteTopologyResponse{}), nil
 }
 
+func (s *catalogs) SaveProfile(ctx context.Context, req *connect.Request[linktrialv1.SaveProfileRequest]) (*connect.Response[linktrialv1.SaveProfileResponse], error) {
+	if err := s.cfg.Catalog.SaveProfile(req.Msg.Name, req.Msg.Text); err != nil {
+		return nil, s.fault(ctx, "save radio profile", err)
+	}
+	return connect.NewResponse(&linktrialv1.SaveProfileResponse{}), nil
+}
+
+func (s *catalogs) DeleteProfile(ctx context.Context, req *connect.Request[linktrialv1.DeleteProfileRequest]) (*connect.Response[linktrialv1.DeleteProfileResponse], error) {
+	err := s.unusedProfile(ctx, req.Msg.Name)
+	if err == nil {
+		err = s.cfg.Catalog.DeleteProfile(req.Msg.Name)
+	}
+	if err != nil {
+		return nil, s.fault(ctx, "delete radio profile", err)
+	}
+	return connect.NewResponse(&linktrialv1.DeleteProfileResponse{}), nil
+}
+
+// unusedProfile refuses a radio profile that a saved plan or a node uses.
+func (s *catalogs) unusedProfile(ctx context.Context, name string) error {
+	plans, err := s.cfg.Library.Uses(ctx, name)
+	if err != nil {
+		return err
+	}
+	if len(plans) > 0 {
+		return fmt.Errorf("radio %q %w by the plans %s: change or delete them first", name, catalog.ErrInUse, strings.Join(plans, ", "))
+	}
+	for _, n := range s.cfg.Engine.Nodes.List() {
+		if n.Radio == name && n.Connected {
+			return fmt.Errorf("radio %q %w by the node %s, whose agent names it", name, catalog.ErrInUse, n.Name)
+		}
+	}
+	return nil
+}
+
 func (s *catalogs) states(ctx context.Context) (map[string]*linktrialv1.DriverState, error) {
 	out := map[string]*linktrialv1.DriverState{}
 	if s.cfg.Drivers == nil {

@@ -28,7 +28,18 @@ func (c *Config) fleetFault(ctx context.Context, call string, err error) error {
 
 func (s *fleetCalls) StartPreflight(ctx context.Context, req *connect.Request[linktrialv1.StartPreflightRequest]) (*connect.Response[linktrialv1.StartPreflightResponse], error) {
 	m := req.Msg
-	id, err := s.cfg.Fleet.StartPreflight(ctx, fleet.Request{Nodes: m.Nodes, Topology: m.Topology, Radio: m.Radio, Protocols: m.Protocols})
+	r := fleet.Request{Nodes: m.Nodes, Topology: m.Topology, Radio: m.Radio, Protocols: m.Protocols}
+	if len(m.PlanText) > 0 {
+		p, sheets, problems, err := s.cfg.compile(ctx, m.PlanFile, m.PlanText, false)
+		if err != nil {
+			return nil, s.cfg.answer(ctx, "start preflight", err)
+		}
+		if problems != nil {
+			return connect.NewResponse(&linktrialv1.StartPreflightResponse{Problems: problems}), nil
+		}
+		r.OfPlan(p.Name, p.Protocols(), s.cfg.cells(sheets))
+	}
+	id, err := s.cfg.Fleet.StartPreflight(ctx, r)
 	if err != nil {
 		return nil, s.cfg.fleetFault(ctx, "start preflight", err)
 	}
@@ -54,7 +65,7 @@ func (s *fleetCalls) Links(ctx context.Context, _ *connect.Request[linktrialv1.L
 // ReportPreflight is the answer of an agent.
 func (s *agents) ReportPreflight(ctx context.Context, req *connect.Request[linktrialv1.ReportPreflightRequest]) (*connect.Response[linktrialv1.ReportPreflightResponse], error) {
 	m := req.Msg
-	if err := s.cfg.Fleet.Report(ctx, m.Name, m.Id, m.Checks, m.Links); err != nil {
+	if err := s.cfg.Fleet.Report(ctx, m); err != nil {
 		return nil, s.cfg.fleetFault(ctx, "report preflight", err)
 	}
 	return connect.NewResponse(&linktrialv1.ReportPreflightResponse{}), nil

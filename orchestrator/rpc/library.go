@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
@@ -17,24 +19,24 @@ type plans struct{ cfg Config }
 
 // StartPlan is how a library starts plans by itself: as a person would, on the
 // nodes that are connected then.
-func StartPlan(cfg Config) func(ctx context.Context, file string, text []byte, name string) (string, []string, error) {
+func StartPlan(cfg Config) func(ctx context.Context, file string, text []byte, name string) (string, library.Refusal, error) {
 	o := &operators{cfg: cfg}
-	return func(ctx context.Context, file string, text []byte, name string) (string, []string, error) {
+	return func(ctx context.Context, file string, text []byte, name string) (string, library.Refusal, error) {
+		var why library.Refusal
 		res, err := o.StartPlan(ctx, connect.NewRequest(&linktrialv1.StartPlanRequest{File: file, Text: text, Name: name}))
 		if coded := (*connect.Error)(nil); errors.As(err, &coded) {
-			return "", nil, errors.New(coded.Message()) // without the code's name: people read it
+			return "", why, errors.New(coded.Message()) // without the code's name: people read it
 		} else if err != nil {
-			return "", nil, err
+			return "", why, err
 		}
-		var problems []string
 		for _, p := range res.Msg.Problems {
 			if p.Line > 0 {
-				problems = append(problems, fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message))
+				why.Plan = append(why.Plan, fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message))
 			} else {
-				problems = append(problems, p.Message)
+				why.Nodes = append(why.Nodes, p.Message)
 			}
 		}
-		return res.Msg.CampaignId, problems, nil
+		return res.Msg.CampaignId, why, nil
 	}
 }
 
@@ -47,6 +49,7 @@ func (s *plans) fault(ctx context.Context, call string, err error) error {
 		{library.ErrNotFound, connect.CodeNotFound}, {library.ErrShipped, connect.CodePermissionDenied}, {library.ErrExists, connect.CodeAlreadyExists},
 		{library.ErrRevision, connect.CodeAborted}, {library.ErrRefused, connect.CodeInvalidArgument},
 		{library.ErrInUse, connect.CodeFailedPrecondition}, {library.ErrEnded, connect.CodeFailedPrecondition},
+		{library.ErrState, connect.CodeFailedPrecondition},
 	} {
 		if errors.Is(err, c.is) {
 			return connect.NewError(c.code, err)
@@ -99,7 +102,19 @@ func (s *plans) DeletePlan(ctx context.Context, req *connect.Request[linktrialv1
 }
 
 func asScheduled(x library.Scheduled) *linktrialv1.ScheduledPlan {
-	return &linktrialv1.ScheduledPlan{Id: x.ID, Plan: x.Plan, At: timestamppb.New(x.At), Name: x.Name, By: x.By, State: string(x.State), Message: x.Message, CampaignId: x.Campaign}
+	return &linktrialv1.ScheduledPlan{Id: x.ID, Plan: x.Plan, At: timestamppb.New(x.At), Name: x.Name, By: x.By, State: string(x.State), Message: x.Message, CampaignId: x.Campaign,
+		Patience: durationpb.New(x.Patience), RecurrenceId: x.Recurrence, Number: int32(x.Number)}
+}
+
+// validPatience checks a duration that may be left out.
+func validPatience(d *durationpb.Duration) error {
+	if d == nil {
+		return nil
+	}
+	if err := d.CheckValid(); err != nil {
+		return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("how late the plan may start: %w", err))
+	}
+	return nil
 }
 
 func (s *plans) Schedule(ctx context.Context, req *connect.Request[linktrialv1.ScheduleRequest]) (*connect.Response[linktrialv1.ScheduleResponse], error) {
@@ -107,7 +122,10 @@ func (s *plans) Schedule(ctx context.Context, req *connect.Request[linktrialv1.S
 	if err := m.At.CheckValid(); err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("time to start at: %w", err))
 	}
-	x, err := s.cfg.Library.Schedule(ctx, m.Plan, m.At.AsTime(), m.Name, m.By)
+	if err := validPatience(m.Patience); err != nil {
+		return nil, err
+	}
+	x, err := s.cfg.Library.Schedule(ctx, library.Order{Plan: m.Plan, At: m.At.AsTime(), Patience: m.Patience.AsDuration(), Name: m.Name, By: m.By})
 	if err != nil {
 		return nil, s.fault(ctx, "schedule", err)
 	}
@@ -123,6 +141,13 @@ func (s *plans) ListSchedules(ctx context.Context, _ *connect.Request[linktrialv
 	for _, x := range all {
 		out.Schedules = append(out.Schedules, asScheduled(x))
 	}
+	rules, err := s.cfg.Library.Recurrences(ctx)
+	if err != nil {
+		return nil, s.fault(ctx, "list schedules", err)
+	}
+	for _, x := range rules {
+		out.Recurrences = append(out.Recurrences, asRecurrence(x))
+	}
 	return connect.NewResponse(out), nil
 }
 
@@ -131,4 +156,61 @@ func (s *plans) CancelSchedule(ctx context.Context, req *connect.Request[linktri
 		return nil, s.fault(ctx, "cancel schedule", err)
 	}
 	return connect.NewResponse(&linktrialv1.CancelScheduleResponse{}), nil
+}
+
+func asRecurrence(x library.Recurrence) *linktrialv1.Recurrence {
+	out := &linktrialv1.Recurrence{Id: x.ID, Plan: x.Plan, Rule: x.Rule, Name: x.Name, By: x.By, State: string(x.State), Next: timestamps(x.Next), Message: x.Message}
+	for _, l := range x.Last {
+		out.Last = append(out.Last, asScheduled(l))
+	}
+	return out
+}
+
+func timestamps(times []time.Time) []*timestamppb.Timestamp {
+	out := make([]*timestamppb.Timestamp, len(times))
+	for i, t := range times {
+		out[i] = timestamppb.New(t)
+	}
+	return out
+}
+
+// PreviewRecurrence is asked while a person types, so that a fault of the rule is an
+// answer and no error.
+func (s *plans) PreviewRecurrence(_ context.Context, req *connect.Request[linktrialv1.PreviewRecurrenceRequest]) (*connect.Response[linktrialv1.PreviewRecurrenceResponse], error) {
+	rule, next, err := s.cfg.Library.Preview(req.Msg.Rule)
+	if err != nil {
+		return connect.NewResponse(&linktrialv1.PreviewRecurrenceResponse{Problem: err.Error()}), nil
+	}
+	out := &linktrialv1.PreviewRecurrenceResponse{Rule: rule.String(), Next: timestamps(next), Zone: rule.Zone().String()}
+	for _, t := range next {
+		out.Local = append(out.Local, t.In(rule.Zone()).Format("Mon 2006-01-02 15:04"))
+	}
+	return connect.NewResponse(out), nil
+}
+
+func (s *plans) ScheduleRecurrence(ctx context.Context, req *connect.Request[linktrialv1.ScheduleRecurrenceRequest]) (*connect.Response[linktrialv1.ScheduleRecurrenceResponse], error) {
+	m := req.Msg
+	if err := validPatience(m.Patience); err != nil {
+		return nil, err
+	}
+	x, err := s.cfg.Library.Recur(ctx, m.Rule, library.Order{Plan: m.Plan, Patience: m.Patience.AsDuration(), Name: m.Name, By: m.By})
+	if err != nil {
+		return nil, s.fault(ctx, "schedule repeatedly", err)
+	}
+	return connect.NewResponse(&linktrialv1.ScheduleRecurrenceResponse{Recurrence: asRecurrence(x)}), nil
+}
+
+func (s *plans) ChangeRecurrence(ctx context.Context, req *connect.Request[linktrialv1.ChangeRecurrenceRequest]) (*connect.Response[linktrialv1.ChangeRecurrenceResponse], error) {
+	change, ok := map[linktrialv1.ChangeRecurrenceRequest_Change]func(context.Context, string) error{
+		linktrialv1.ChangeRecurrenceRequest_CHANGE_PAUSE:  s.cfg.Library.Pause,
+		linktrialv1.ChangeRecurrenceRequest_CHANGE_RESUME: s.cfg.Library.Resume,
+		linktrialv1.ChangeRecurrenceRequest_CHANGE_REMOVE: s.cfg.Library.Remove,
+	}[req.Msg.Change]
+	if !ok {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("change %s of a repeated schedule, expected pause, resume or remove", req.Msg.Change))
+	}
+	if err := change(ctx, req.Msg.Id); err != nil {
+		return nil, s.fault(ctx, "change repeated schedule", err)
+	}
+	return connect.NewResponse(&linktrialv1.ChangeRecurrenceResponse{}), nil
 }

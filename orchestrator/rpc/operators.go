@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/campaign"
-	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/rpc/results"
 	"linktrial/orchestrator/sheet"
@@ -28,48 +26,6 @@ type operators struct {
 	results *results.Service
 }
 
-// compile reads a plan and compiles it for the nodes that are connected now: a
-// treatment that they lack is listed as missing, and the rest is run. Only
-// where that leaves nothing to run is it a problem.
-func (s *operators) compile(ctx context.Context, file string, text []byte, virtual bool) (*plan.Plan, []*runsheet.Sheet, []*linktrialv1.Problem, error) {
-	p, err := plan.Parse(ctx.Err, file, text, s.cfg.Catalog)
-	var problems yamldoc.Problems
-	if errors.As(err, &problems) {
-		return nil, nil, asProblems(problems), nil
-	} else if err != nil {
-		return nil, nil, nil, err
-	}
-	sheets, err := sheet.Compile(ctx.Err, p)
-	if err == nil {
-		lacking := s.cfg.Engine.Unavailable(sheets, virtual)
-		if why := p.MarkUnavailable(lacking); len(why) > 0 {
-			if p.Trials() == 0 {
-				var out []*linktrialv1.Problem
-				for _, w := range why {
-					out = append(out, &linktrialv1.Problem{File: file, Message: w})
-				}
-				return nil, nil, out, nil
-			}
-			sheets, err = sheet.Compile(ctx.Err, p)
-		}
-	}
-	if errors.As(err, &problems) {
-		// What a plan asks for and no sheet can hold is the plan's problem too.
-		return nil, nil, asProblems(problems), nil
-	} else if err != nil {
-		return nil, nil, nil, err
-	}
-	untold, err := s.cfg.Trust.Name(ctx, sheets)
-	if err != nil || untold != nil {
-		var out []*linktrialv1.Problem
-		for _, why := range untold {
-			out = append(out, &linktrialv1.Problem{File: file, Message: why})
-		}
-		return nil, nil, out, err
-	}
-	return p, sheets, nil, nil
-}
-
 func asProblems(ps yamldoc.Problems) []*linktrialv1.Problem {
 	out := make([]*linktrialv1.Problem, len(ps))
 	for i, p := range ps {
@@ -79,7 +35,7 @@ func asProblems(ps yamldoc.Problems) []*linktrialv1.Problem {
 }
 
 func (s *operators) CheckPlan(ctx context.Context, req *connect.Request[linktrialv1.CheckPlanRequest]) (*connect.Response[linktrialv1.CheckPlanResponse], error) {
-	p, _, problems, err := s.compile(ctx, req.Msg.File, req.Msg.Text, false)
+	p, _, problems, err := s.cfg.compile(ctx, req.Msg.File, req.Msg.Text, false)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "check plan", err)
 	}
@@ -91,7 +47,7 @@ func (s *operators) CheckPlan(ctx context.Context, req *connect.Request[linktria
 }
 
 func (s *operators) ExplainPlan(ctx context.Context, req *connect.Request[linktrialv1.ExplainPlanRequest]) (*connect.Response[linktrialv1.ExplainPlanResponse], error) {
-	_, sheets, problems, err := s.compile(ctx, req.Msg.File, req.Msg.Text, false)
+	_, sheets, problems, err := s.cfg.compile(ctx, req.Msg.File, req.Msg.Text, false)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "explain plan", err)
 	}
@@ -113,14 +69,21 @@ func (s *operators) ExplainPlan(ctx context.Context, req *connect.Request[linktr
 
 func (s *operators) StartPlan(ctx context.Context, req *connect.Request[linktrialv1.StartPlanRequest]) (*connect.Response[linktrialv1.StartPlanResponse], error) {
 	m := req.Msg
-	p, sheets, problems, err := s.compile(ctx, m.File, m.Text, m.Virtual)
+	p, sheets, problems, err := s.cfg.compile(ctx, m.File, m.Text, m.Virtual)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "start plan", err)
 	}
 	if problems != nil {
 		return connect.NewResponse(&linktrialv1.StartPlanResponse{Problems: problems}), nil
 	}
-	c := campaign.Plan{Name: cmp.Or(m.Name, p.Name), Plan: p.Name, File: m.File, Text: m.Text, Hash: p.Hash, Sheets: sheets, Virtual: m.Virtual, Moves: moves[m.Moves]}
+	without, err := s.cfg.Fleet.Unproven(ctx, s.cfg.cells(sheets))
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "start plan", err)
+	}
+	if len(without) > 0 && m.Preflight == linktrialv1.StartPlanRequest_PREFLIGHT_REQUIRED {
+		return connect.NewResponse(&linktrialv1.StartPlanResponse{WithoutPreflight: without}), nil
+	}
+	c := campaign.Plan{Caveats: caveats(without), Name: cmp.Or(m.Name, p.Name), Plan: p.Name, File: m.File, Text: m.Text, Hash: p.Hash, Sheets: sheets, Virtual: m.Virtual, Moves: moves[m.Moves]}
 	for _, sh := range sheets {
 		c.Estimates = append(c.Estimates, slot(sh))
 	}
@@ -128,7 +91,7 @@ func (s *operators) StartPlan(ctx context.Context, req *connect.Request[linktria
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "start plan", err)
 	}
-	out := &linktrialv1.StartPlanResponse{CampaignId: id, RunIds: runs}
+	out := &linktrialv1.StartPlanResponse{CampaignId: id, RunIds: runs, WithoutPreflight: without}
 	for _, text := range missing {
 		out.Problems = append(out.Problems, &linktrialv1.Problem{File: m.File, Message: text})
 	}
@@ -295,7 +258,8 @@ func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv
 		offset, known := offsets[n.Name]
 		x := &linktrialv1.Node{Name: n.Name, Role: n.Role, Version: n.Version, Host: n.Host, Kernel: n.Kernel, Radio: n.Radio, Emulated: n.Emulated,
 			RadioAddress: n.RadioAddress, DiskFreeBytes: n.DiskFreeBytes, LastContact: timestamppb.New(n.LastContact), Connected: n.Connected,
-			ClockOffsetSeconds: offset.Seconds(), ClockOffsetKnown: known, RunId: n.Run, Virtual: n.Virtual}
+			ClockOffsetSeconds: offset.Seconds(), ClockOffsetKnown: known, RunId: n.Run, Silent: n.Silent, Virtual: n.Virtual,
+			Lab: n.Lab, LabProblem: n.LabProblem}
 		s.health(x)
 		for _, d := range n.Drivers {
 			x.Drivers = append(x.Drivers, &linktrialv1.DriverState{Name: d.Name, Version: d.Version, Implementation: d.Implementation, Sha256: d.SHA256, Unsupported: d.Unsupported, Choices: d.Choices,
@@ -307,7 +271,7 @@ func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv
 }
 
 func (s *operators) ListProfiles(ctx context.Context, _ *connect.Request[linktrialv1.ListProfilesRequest]) (*connect.Response[linktrialv1.ListProfilesResponse], error) {
-	out := &linktrialv1.ListProfilesResponse{ShippedTopologies: s.cfg.Catalog.ShippedTopologies()}
+	out := &linktrialv1.ListProfilesResponse{ShippedTopologies: s.cfg.Catalog.ShippedTopologies(), SavedRadios: s.cfg.Catalog.SavedProfiles()}
 	for _, name := range s.cfg.Catalog.Profiles() {
 		b, err := json.Marshal(s.cfg.Catalog.Profile(name))
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/campaign/live"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
@@ -113,7 +114,8 @@ type watched struct {
 	unconfirmed   map[int32]bool                  // trials that were sent as unconfirmed
 	unconfirmedAt time.Time                       // when they were looked for last
 	since         time.Time                       // of its state
-	waitsSent     string                          // what the run waits for, as it was sent last
+	waitsSent     string                          // what the run waits for before it begins, as it was sent last
+	waitSent      string                          // why it waits since, as it was sent last; empty: it does not
 }
 
 // sendChanges sends everything that has changed, and reports whether the campaign
@@ -358,7 +360,22 @@ func (w *watcher) live(id string, x *watched, l live.Run) error {
 	if err := w.sendNoContact(id, x, w.s.cfg.Engine.Nodes.Missing(id), now); err != nil {
 		return err
 	}
+	if err := w.sendWait(id, x, l.Wait); err != nil {
+		return err
+	}
 	return w.sendWaits(id, x, l.WaitingFor, now)
+}
+
+// sendWait sends why a run that is under way waits, and when it goes on.
+func (w *watcher) sendWait(id string, x *watched, wait *ingest.Wait) error {
+	if wait == nil || wait.Fault == x.waitSent {
+		return nil
+	}
+	x.waitSent = wait.Fault
+	if wait.Fault == "" {
+		return w.note(id, linktrialv1.Note_KIND_WAITS, fmt.Sprintf("run %s goes on with trial %d", id, wait.Trial))
+	}
+	return w.note(id, linktrialv1.Note_KIND_WAITS, fmt.Sprintf("run %s waits with trial %d since %s: %s", id, wait.Trial, unit.Clock(wait.Since), wait.Fault))
 }
 
 // sendWaits sends what a run waits for: at once where another run is in its way, and

@@ -128,6 +128,11 @@ func (w *watcher) line(run string, x *watched, l line) error {
 	if l.ReceivedAt != nil {
 		m.Received = timestamppb.New(*l.ReceivedAt)
 	}
+	if m.Type == string(journal.TypeWaiting) {
+		if err := w.note(run, linktrialv1.Note_KIND_WAITS, m.Text); err != nil {
+			return err
+		}
+	}
 	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Journal{Journal: m}})
 }
 
@@ -180,6 +185,13 @@ func textOf(t journal.Type, body json.RawMessage) string {
 		text = with(body, func(b *journal.RadioInterface) string {
 			return fmt.Sprintf("the radio's interface %s is in order again", b.Device)
 		})
+	case journal.TypeWaiting:
+		text = with(body, func(b *journal.Waiting) string {
+			if b.Fault == "" {
+				return fmt.Sprintf("trial %d waits no longer", b.Trial)
+			}
+			return fmt.Sprintf("trial %d waits: %s", b.Trial, b.Fault)
+		})
 	default:
 		text = textOfTrial(t, body)
 	}
@@ -210,7 +222,11 @@ func textOfTrial(t journal.Type, body json.RawMessage) string {
 			if b.Result == nil {
 				return fmt.Sprintf("a transfer of %s was not received%s%s", b.Treatment, because(string(b.Code)), because(b.Message))
 			}
-			return fmt.Sprintf("%d bytes of %s received in %.3f s, digest %.12s", b.Result.SizeBytes, b.Treatment, time.Duration(b.Result.ElapsedNS).Seconds(), b.Result.Digest)
+			text := fmt.Sprintf("%d bytes of %s received in %.3f s", b.Result.SizeBytes, b.Treatment, time.Duration(b.Result.ElapsedNS).Seconds())
+			if b.Result.Digest == "" { // of a probe
+				return text
+			}
+			return fmt.Sprintf("%s, digest %.12s", text, b.Result.Digest)
 		})
 	case journal.TypeAttemptEnded:
 		return with(body, func(b *journal.AttemptEnded) string {

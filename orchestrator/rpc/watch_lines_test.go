@@ -36,6 +36,7 @@ func FuzzTextOf(f *testing.F) {
 		journal.TypeAttemptStarted:   journal.AttemptStarted{Trial: 1, Attempt: 1, Treatment: "tcp", Iteration: 1},
 		journal.TypeConnected:        journal.Connected{Trial: 1, ConnectNS: 12},
 		journal.TypeReceived:         journal.Received{Treatment: "tcp"},
+		journal.TypeWaiting:          journal.Waiting{Trial: 1, Fault: "no packet passes"},
 		journal.TypeAttemptEnded:     journal.AttemptEnded{Trial: 1, Verdict: journal.Failed, Reason: "reset", Message: "x\ny"},
 		journal.TypeTrialEnded:       journal.TrialEnded{Trial: 1, Verdict: journal.Failed, Attempts: 2},
 		journal.TypeCommand:          journal.Command{ID: "a", Kind: journal.CommandRepeat, Trial: &trial, By: "anna", Rejected: "too late"},

@@ -13,6 +13,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/campaign/nodes"
@@ -261,11 +262,8 @@ func (w *watcher) freshSamples(id string, x *watched) error {
 			return int(m.Trial) == b.Trial && int(m.Attempt) == b.Attempt && int(m.Flow) == b.Flow
 		})
 		if i < 0 {
-			m := &linktrialv1.LiveSamples{RunId: id, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Flow: int32(b.Flow)}
-			if flows := x.sheet.Trials[b.Trial].Flows; b.Flow < len(flows) {
-				m.Treatment = flows[b.Flow].Treatment
-			}
-			out = append(out, m)
+			out = append(out, &linktrialv1.LiveSamples{RunId: id, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Flow: int32(b.Flow),
+				Treatment: carriedBy(x.sheet, b.Trial, b.Flow)})
 			i = len(out) - 1
 		}
 		for k := range b.Samples {
@@ -278,6 +276,14 @@ func (w *watcher) freshSamples(id string, x *watched) error {
 		}
 	}
 	return nil
+}
+
+// carriedBy is the treatment of a flow, or of a probe, which come after the flows.
+func carriedBy(s *runsheet.Sheet, trial, flow int) string {
+	if carried := s.Trials[trial].Carried(); flow < len(carried) {
+		return carried[flow].Treatment
+	}
+	return ""
 }
 
 func addSample(m *linktrialv1.LiveSamples, s *contract.Sample) {

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/runsheet"
+	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -44,4 +48,39 @@ func TestFlowsOfManyAttempts(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, flows)
 	require.Empty(t, c.args, "nothing has ended since, which is so most of the time")
+}
+
+// Who watches is told what a run waits for and since when, once, and that it goes on.
+func TestWaitIsSent(t *testing.T) {
+	var told []string
+	w := &watcher{send: func(m *linktrialv1.WatchResponse) error {
+		told = append(told, m.GetNote().Text)
+		return nil
+	}}
+	x := &watched{}
+	at := time.Date(2026, 11, 26, 8, 42, 1, 0, time.UTC)
+	for _, wait := range []*ingest.Wait{
+		nil, {Trial: 4, Fault: "the agent of the server does not answer", Since: at}, {Trial: 4, Fault: "the agent of the server does not answer", Since: at.Add(time.Second)},
+		{Trial: 4, Fault: "no packet passes", Since: at.Add(time.Minute)}, {Trial: 4}, {Trial: 4},
+	} {
+		require.NoError(t, w.sendWait("r-1", x, wait))
+	}
+	require.Equal(t, []string{
+		"run r-1 waits with trial 4 since 08:42:01 UTC: the agent of the server does not answer",
+		"run r-1 waits with trial 4 since 08:43:01 UTC: no packet passes",
+		"run r-1 goes on with trial 4",
+	}, told)
+}
+
+// Live samples of a probe are of the probe's treatment.
+func TestCarriedBy(t *testing.T) {
+	s := &runsheet.Sheet{Trials: []runsheet.Trial{
+		{Flows: []runsheet.Flow{{Treatment: "tcp"}}, Probes: []runsheet.Flow{{Treatment: "voice"}}},
+		{Probes: []runsheet.Flow{{Treatment: "alone"}}},
+	}}
+	for place, want := range map[[2]int]string{{0, 0}: "tcp", {0, 1}: "voice", {0, 2}: "", {1, 0}: "alone"} {
+		if got := carriedBy(s, place[0], place[1]); got != want {
+			t.Errorf("flow %d of trial %d is carried by %q, expected %q", place[1], place[0], got, want)
+		}
+	}
 }

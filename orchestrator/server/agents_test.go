@@ -20,6 +20,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/agentprotocol"
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/store/storetest"
 )
@@ -29,7 +30,7 @@ name: %s
 title: %s
 summary: a test's driver
 version: 1.0.0
-contract: 1
+contract: 2
 command: [./%s]
 network: tcp
 options:
@@ -149,7 +150,12 @@ func newPlayer(c *clients, role radio.Role) *player {
 }
 
 func (p *player) register(ctx context.Context) error {
+	var proof signature.LabProof
+	if p.emulated {
+		proof = signature.SignLab(storetest.LabKey, signature.LabStatement{Kind: signature.LabNode, Subject: string(p.role), Detail: p.incarnation, Role: string(p.role)})
+	}
 	_, err := p.c.agent.Register(ctx, connect.NewRequest(&linktrialv1.RegisterRequest{Protocol: agentprotocol.Number, Name: string(p.role), Role: string(p.role), Version: "test", Emulated: p.emulated,
+		LabKey: proof.Key, LabSignature: proof.Signature,
 		Incarnation: p.incarnation, DiskFreeBytes: 1 << 30, Drivers: []*linktrialv1.DriverState{
 			{Name: "alpha", Version: "1.0.0", Implementation: "test", Choices: map[string]string{"congestion": "cubic,reno"}},
 			{Name: "beta", Version: "1.0.0", Implementation: "test", Choices: map[string]string{"congestion": "cubic"}}}}))

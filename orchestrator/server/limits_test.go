@@ -22,6 +22,7 @@ func TestRequestsOfAnySize(t *testing.T) {
 		linktrialv1connect.OperatorServiceStartPlanProcedure,
 		linktrialv1connect.LibraryServiceSavePlanProcedure,
 		linktrialv1connect.CatalogServiceSaveTopologyProcedure,
+		linktrialv1connect.CatalogServiceSaveProfileProcedure,
 		linktrialv1connect.AgentServiceDeliverProcedure,
 	} {
 		for _, kind := range []string{"application/proto", "application/json"} {

@@ -127,7 +127,7 @@ func TestCallsNeedALogin(t *testing.T) {
 	}
 	for _, action := range []string{
 		"OperatorService.StartPlan", "OperatorService.AbortCampaign", "ControlService.PauseRun", "ControlService.MarkAttempt", "LibraryService.SavePlan", "LibraryService.DeletePlan",
-		"CatalogService.SaveTopology", "CatalogService.CheckProtocol", "FleetService.StartPreflight", "LabService.LabUp", "NodeService.CreateNodeToken", "NodeService.RevokeNode",
+		"CatalogService.SaveTopology", "CatalogService.SaveProfile", "CatalogService.CheckProtocol", "FleetService.StartPreflight", "LabService.LabUp", "NodeService.CreateNodeToken", "NodeService.RevokeNode",
 		"TrustService.ApproveDriver", "TrustService.RotateSigningKey", "AccessService.AddUser", "AccessService.Login", "AccessService.CreateToken",
 	} {
 		require.True(t, logged[action], "the log has no %s", action)

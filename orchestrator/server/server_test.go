@@ -456,7 +456,7 @@ func TestRefusedPlans(t *testing.T) {
 
 	for _, bad := range []*linktrialv1.RegisterRequest{
 		{Name: "../x", Role: "client", Emulated: true, Incarnation: "1"}, {Name: "x", Role: "drone", Emulated: true, Incarnation: "1"},
-		{Name: "x", Role: "client", Emulated: true}, {Name: "x", Role: "client", Incarnation: "1"}} {
+		{Name: "x", Role: "client", Emulated: true}, {Name: "x", Role: "client", Incarnation: "1", Emulated: true, Virtual: true}} {
 		bad.Protocol = agentprotocol.Number
 		_, err := c.agent.Register(t.Context(), connect.NewRequest(bad))
 		require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err), bad)

@@ -14,6 +14,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
@@ -41,7 +42,7 @@ func serveAll(t testing.TB, url, data string, change func(*server.Config)) *serv
 	if _, err := os.Stat(drivers); err != nil {
 		writeDrivers(t, drivers)
 	}
-	cat, err := catalog.Load(catalog.Config{DriversDir: drivers, SavedDir: filepath.Join(data, "topologies")})
+	cat, err := catalog.Load(catalog.Config{DriversDir: drivers, SavedDir: filepath.Join(data, "topologies"), SavedProfilesDir: filepath.Join(data, "radio-profiles")})
 	require.NoError(t, err)
 	cfg := server.Config{Listen: "127.0.0.1:0", DatabaseURL: url, DataDir: data, Catalog: cat, Version: "test", Settle: time.Millisecond,
 		Plans: fstest.MapFS{"demo.yaml": {Data: fmt.Appendf(nil, testPlan, "64 KiB")}}}
@@ -148,10 +149,62 @@ func TestScheduledPlanOnANewTopology(t *testing.T) {
 	fails(t, err, connect.CodeInvalidArgument, "time")
 }
 
-// A schedule for which no nodes are connected at its time fails with the reason.
+// A rule is previewed, kept, listed with its next start, paused and removed.
+func TestRepeatedSchedule(t *testing.T) {
+	s, ctx := serveAll(t, storetest.URL(t), t.TempDir(), nil), t.Context()
+	preview := func(rule string) *linktrialv1.PreviewRecurrenceResponse {
+		t.Helper()
+		res, err := s.library.PreviewRecurrence(ctx, connect.NewRequest(&linktrialv1.PreviewRecurrenceRequest{Rule: rule}))
+		require.NoError(t, err)
+		return res.Msg
+	}
+	require.Contains(t, preview("daily 25:00").Problem, `time of day "25:00"`)
+	shown := preview("daily 08:30 Asia/Tokyo")
+	require.Equal(t, "Asia/Tokyo", shown.Zone)
+	require.Len(t, shown.Next, 3)
+	require.Regexp(t, `^[A-Z][a-z]{2} \d{4}-\d\d-\d\d 08:30$`, shown.Local[2])
+	require.Equal(t, 23, shown.Next[0].AsTime().Hour())
+
+	made, err := s.library.ScheduleRecurrence(ctx, connect.NewRequest(&linktrialv1.ScheduleRecurrenceRequest{Plan: "demo", Rule: "daily 08:30 Asia/Tokyo", By: "test"}))
+	require.NoError(t, err)
+	id := made.Msg.Recurrence.Id
+	list := func() *linktrialv1.ListSchedulesResponse {
+		t.Helper()
+		res, err := s.library.ListSchedules(ctx, connect.NewRequest(&linktrialv1.ListSchedulesRequest{}))
+		require.NoError(t, err)
+		return res.Msg
+	}
+	require.Eventually(t, func() bool { return len(list().Schedules) == 1 }, 30*time.Second, 20*time.Millisecond)
+	next := list().Schedules[0]
+	require.Equal(t, id, next.RecurrenceId)
+	require.EqualValues(t, 1, next.Number)
+	require.True(t, shown.Next[0].AsTime().Equal(next.At.AsTime()))
+
+	change := func(c linktrialv1.ChangeRecurrenceRequest_Change) error {
+		_, err := s.library.ChangeRecurrence(ctx, connect.NewRequest(&linktrialv1.ChangeRecurrenceRequest{Id: id, Change: c}))
+		return err
+	}
+	fails(t, change(linktrialv1.ChangeRecurrenceRequest_CHANGE_UNSPECIFIED), connect.CodeInvalidArgument, "pause, resume or remove")
+	require.NoError(t, change(linktrialv1.ChangeRecurrenceRequest_CHANGE_PAUSE))
+	require.Empty(t, list().Schedules)
+	require.Equal(t, "paused", list().Recurrences[0].State)
+	fails(t, change(linktrialv1.ChangeRecurrenceRequest_CHANGE_PAUSE), connect.CodeFailedPrecondition, "is paused, expected active")
+	require.NoError(t, change(linktrialv1.ChangeRecurrenceRequest_CHANGE_REMOVE))
+	require.Empty(t, list().Recurrences)
+	fails(t, change(linktrialv1.ChangeRecurrenceRequest_CHANGE_RESUME), connect.CodeNotFound, id)
+	_, err = s.library.ScheduleRecurrence(ctx, connect.NewRequest(&linktrialv1.ScheduleRecurrenceRequest{Plan: "demo", Rule: "hourly"}))
+	fails(t, err, connect.CodeInvalidArgument, "expected a rule like")
+}
+
+// A schedule for which no nodes are connected at its time fails with the reason, when its
+// patience has ended.
 func TestScheduleWithoutNodes(t *testing.T) {
 	s, ctx := serveAll(t, storetest.URL(t), t.TempDir(), nil), t.Context()
-	_, err := s.library.Schedule(ctx, connect.NewRequest(&linktrialv1.ScheduleRequest{Plan: "demo", At: timestamppb.New(time.Now().Add(200 * time.Millisecond))}))
+	at := time.Now().Add(time.Hour)
+	_, err := s.library.Schedule(ctx, connect.NewRequest(&linktrialv1.ScheduleRequest{Plan: "demo", At: timestamppb.New(at), Patience: durationpb.New(time.Second)}))
+	fails(t, err, connect.CodeInvalidArgument, "10s to 24h")
+	at = time.Now().Add(3 * time.Second) // still to come when a busy machine has the call
+	_, err = s.library.Schedule(ctx, connect.NewRequest(&linktrialv1.ScheduleRequest{Plan: "demo", At: timestamppb.New(at), Patience: durationpb.New(10 * time.Second)}))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		res, err := s.library.ListSchedules(ctx, connect.NewRequest(&linktrialv1.ListSchedulesRequest{}))
@@ -161,9 +214,11 @@ func TestScheduleWithoutNodes(t *testing.T) {
 			return false
 		}
 		require.Equal(t, "failed", x.State)
+		require.Contains(t, x.Message, "could not start within 10s: ")
 		require.Contains(t, x.Message, "no client node is connected")
+		require.GreaterOrEqual(t, time.Since(at), 10*time.Second)
 		return true
-	}, 30*time.Second, 20*time.Millisecond)
+	}, 60*time.Second, 20*time.Millisecond)
 }
 
 func TestTopologies(t *testing.T) {
@@ -303,7 +358,6 @@ func TestProtocols(t *testing.T) {
 	fails(t, err, connect.CodeFailedPrecondition, "alpha")
 	cancel()
 	stream.Close()
-	x.checks = nil
 	close(x.wait)
 	require.Eventually(t, func() bool { _, _, err := check("beta"); return err == nil }, 20*time.Second, 20*time.Millisecond)
 }

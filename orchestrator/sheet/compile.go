@@ -102,7 +102,7 @@ func (co *compiler) cell(index int, c *plan.Cell) (*runsheet.Sheet, error) {
 	s := &runsheet.Sheet{
 		Format: runsheet.Format, Plan: p.Name, PlanHash: p.Hash,
 		Cell:    c.Sheet(index),
-		Control: p.Control, Order: string(p.Order),
+		Control: p.Control, ControlShare: p.ControlShare, Order: string(p.Order),
 		Radio: *c.Radio, Topology: *c.Topology,
 		Limits: c.Limits, Valid: c.Valid, SampleInterval: c.SampleInterval, Seed: p.Seed, Capture: p.Capture,
 	}

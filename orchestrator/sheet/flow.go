@@ -11,16 +11,16 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// flows is the flows of one trial of a treatment or mix.
+// flows is the flows of one trial of a treatment or mix, none of a probe's.
 func flows(p *plan.Plan, c *plan.Cell, n *radio.Network, where []string, iteration int, name string) []runsheet.Flow {
+	out := []runsheet.Flow{} // written as an empty list, not as null
 	if isProbe(c, name) {
-		return nil
+		return out
 	}
 	specs := c.Flows
 	if i := slices.IndexFunc(c.Mixes, func(m plan.Mix) bool { return m.Name == name }); i >= 0 {
 		specs = c.Mixes[i].Flows
 	}
-	var out []runsheet.Flow
 	session := 0
 	add := func(f runsheet.Flow) {
 		f.PayloadSeed = derive(p.Seed, "payload", append(where, number(int64(iteration)), name, number(int64(len(out))))...)

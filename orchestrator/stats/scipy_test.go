@@ -53,7 +53,17 @@ type golden struct {
 		RatioHigh        float64 `json:"ratio_high"`
 		P                float64
 	}
-	Holm []struct{ P, Adjusted []float64 }
+	Holm  []struct{ P, Adjusted []float64 }
+	Welch []struct {
+		Name                            string
+		Reference, Value                []float64
+		Level, Difference, Low, High, P float64
+	}
+	Jain []struct {
+		Name  string
+		X     []float64
+		Index float64
+	}
 }
 
 func readGolden(t *testing.T) *golden {
@@ -66,7 +76,7 @@ func readGolden(t *testing.T) *golden {
 	if err := json.Unmarshal(b, &g); err != nil {
 		t.Fatal(err)
 	}
-	if g.Versions["scipy"] == "" || len(g.Samples) < 5 || len(g.Bootstraps) < 3 || len(g.Wilson) < 10 || len(g.Wilcoxon) < 10 || len(g.Pairs) < 2 || len(g.Holm) < 3 {
+	if g.Versions["scipy"] == "" || len(g.Samples) < 5 || len(g.Bootstraps) < 3 || len(g.Wilson) < 10 || len(g.Wilcoxon) < 10 || len(g.Pairs) < 2 || len(g.Holm) < 3 || len(g.Welch) < 5 || len(g.Jain) < 5 {
 		t.Fatalf("scipy.json is not complete: %v", g.Versions)
 	}
 	return &g
@@ -195,5 +205,24 @@ func TestHolmAsStatsmodels(t *testing.T) {
 		for i, got := range Holm(h.P) {
 			near(t, "adjusted P", got, h.Adjusted[i])
 		}
+	}
+}
+
+func TestWelchAsSciPy(t *testing.T) {
+	for _, w := range readGolden(t).Welch {
+		t.Run(w.Name, func(t *testing.T) {
+			got := Welch(w.Reference, w.Value, w.Level)
+			near(t, "difference", got.Difference, w.Difference)
+			// The quantile of t is good to about ten digits.
+			nearBy(t, "low", got.Interval.Low, w.Low, 1e-9)
+			nearBy(t, "high", got.Interval.High, w.High, 1e-9)
+			nearBy(t, "p", got.P, w.P, 1e-9)
+		})
+	}
+}
+
+func TestJainAsSciPy(t *testing.T) {
+	for _, j := range readGolden(t).Jain {
+		near(t, j.Name, Jain(j.X), j.Index)
 	}
 }

@@ -23,6 +23,9 @@ import (
 // Dataset reads what results are made from, all of it at one moment. tell, which can be
 // nil, hears how many of the campaign's runs are read.
 func (s *Store) Dataset(ctx context.Context, scope Scope, tell func(read, of int)) (*report.Dataset, error) {
+	if scope.Imported {
+		return importedDataset(ctx, s.Queries, scope)
+	}
 	var ds *report.Dataset
 	err := s.Snapshot(ctx, func(q *dbsqlc.Queries) error {
 		c, err := q.Campaign(ctx, scope.Campaign)
@@ -32,6 +35,9 @@ func (s *Store) Dataset(ctx context.Context, scope Scope, tell func(read, of int
 			return err
 		}
 		ds = &report.Dataset{Campaign: c.ID, Plan: c.Plan, Created: c.CreatedAt, Complete: true}
+		if len(c.Caveats) > 0 {
+			ds.Notes = c.Caveats
+		}
 		runs, err := q.CampaignOverview(ctx, c.ID)
 		if err != nil {
 			return err
@@ -108,6 +114,9 @@ func readRun(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview) (*re
 	}
 	if err := addProbes(ctx, q, []*report.Run{r}); err != nil {
 		return nil, err
+	}
+	if err := NameCrashes(ctx, q, r); err != nil {
+		return nil, fmt.Errorf("crashes of listeners: %w", err)
 	}
 	breaches, err := q.Breaches(ctx, o.ID)
 	if err != nil {
@@ -253,6 +262,11 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *
 			return nil, fmt.Errorf("control traffic: %w", err)
 		}
 	}
+	if a.Host != nil {
+		if err := json.Unmarshal(a.Host, &x.Host); err != nil {
+			return nil, fmt.Errorf("load of the host: %w", err)
+		}
+	}
 	if a.DurationNs != nil {
 		x.Duration = time.Duration(*a.DurationNs)
 	}
@@ -322,11 +336,12 @@ func addRadioReport(x *report.Attempt, encoded []byte, trial *runsheet.Trial) er
 		Ideal      []time.Duration    `json:"ideal_ns"`
 		CodedBound []time.Duration    `json:"coded_bound_ns"`
 		BusyShare  float64            `json:"busy_share"`
+		Late       *radiocontrol.Late `json:"late"`
 	}
 	if err := json.Unmarshal(encoded, &rep); err != nil {
 		return fmt.Errorf("radio's report: %w", err)
 	}
-	x.Radio = &report.RadioReport{BusyShare: rep.BusyShare}
+	x.Radio = &report.RadioReport{BusyShare: rep.BusyShare, Late: rep.Late}
 	for _, h := range rep.Hops {
 		x.Radio.SentPackets += h.SentPackets
 		x.Radio.LostPackets += h.LostPackets

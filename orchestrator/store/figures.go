@@ -42,6 +42,9 @@ func (h *Head) Overview() *dbsqlc.RunOverview {
 func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) {
 	var campaigns, runs []string
 	for _, x := range scopes {
+		if x.Imported {
+			continue
+		}
 		if x.Run == "" {
 			campaigns = append(campaigns, x.Campaign)
 		} else {
@@ -63,6 +66,14 @@ func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) 
 			return err
 		}
 		for _, x := range scopes {
+			if x.Imported {
+				f, err := importedFigures(ctx, q, x)
+				if err != nil {
+					return err
+				}
+				out = append(out, f)
+				continue
+			}
 			f := Figures{Dataset: report.Dataset{Campaign: x.Campaign, Complete: true}}
 			for i, h := range heads {
 				if h.CampaignID != x.Campaign || x.Run != "" && h.ID != x.Run {
@@ -168,6 +179,9 @@ func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []Head
 		return nil, err
 	}
 	for _, run := range out {
+		if err := NameCrashes(ctx, q, run); err != nil {
+			return nil, fmt.Errorf("run %s: crashes of listeners: %w", run.ID, err)
+		}
 		for i := range run.Trials {
 			t := &run.Trials[i]
 			t.Verdict = OfTrial(t.Verdict, t.Attempts)
@@ -227,7 +241,7 @@ func (r *figureReader) attempts(ctx context.Context, marks map[string]Marks) err
 		}
 		trial := &run.Sheet.Trials[a.Trial]
 		row := dbsqlc.Attempt{RunID: a.RunID, Trial: a.Trial, Attempt: a.Attempt, StartedAt: a.StartedAt, Verdict: a.Verdict, Reason: a.Reason, Message: a.Message, DurationNs: a.DurationNs,
-			CommonWindow: a.CommonWindow, Control: a.Control}
+			CommonWindow: a.CommonWindow, Control: a.Control, Host: a.Host}
 		x, err := BuildAttempt(&row, flows[attemptKey{a.RunID, a.Trial, a.Attempt}], trial, marks[a.RunID].Of(a.Trial, a.Attempt))
 		if err == nil {
 			err = errors.Join(readBound(&x.Ideal, a.IdealNs, trial), readBound(&x.CodedBound, a.CodedBoundNs, trial))

@@ -61,10 +61,14 @@ func ReadMarks(ctx context.Context, q *dbsqlc.Queries, run string) (Marks, error
 func (m Marks) Of(trial, attempt int32) *Mark { return m[[2]int32{trial, attempt}] }
 
 // OfTrial is the verdict on a trial whose journal says v: invalid where its last
-// attempt, the one that counts, is marked, or is contradicted by the server.
+// attempt, the one that counts, is marked, or is contradicted by the server; failed
+// where the driver of a listener had crashed.
 func OfTrial(v journal.Verdict, attempts []report.Attempt) journal.Verdict {
-	if n := len(attempts); v != "" && n > 0 && attempts[n-1].Verdict == journal.Invalid {
-		return journal.Invalid
+	if n := len(attempts); v != "" && n > 0 {
+		switch last := &attempts[n-1]; {
+		case last.Verdict == journal.Invalid, last.Reason == journal.ReasonCrashed:
+			return last.Verdict
+		}
 	}
 	return v
 }

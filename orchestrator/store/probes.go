@@ -89,7 +89,8 @@ func addProbe(r *report.Run, p *dbsqlc.Probe, received json.RawMessage) error {
 	if len(spec.Flows) == 0 && k == 0 { // the attempt is the probe
 		a.Elapsed, a.Connect = x.Elapsed, x.Connect
 		a.Verified = x.Counts()
-		if a.Verdict == journal.Succeeded && x.Verdict == journal.Invalid {
+		// What the server has not reported yet, it may still: as with a transfer.
+		if a.Verdict == journal.Succeeded && x.Verdict == journal.Invalid && (x.Reason != reasonUnverified || !r.Waits(a)) {
 			a.Verdict, a.Reason, a.Message = x.Verdict, x.Reason, x.Message
 		}
 	}

@@ -30,6 +30,9 @@ func Received(rows []dbsqlc.Reception) Receptions {
 		end := &figures.End{Code: r.Code, Message: r.Message}
 		if r.Digest != nil && r.SizeBytes != nil && r.ElapsedNs != nil {
 			end = &figures.End{SizeBytes: *r.SizeBytes, Elapsed: time.Duration(*r.ElapsedNs), Digest: *r.Digest}
+			if r.PacketsNs != nil {
+				end.Packets = time.Duration(*r.PacketsNs)
+			}
 		}
 		out[key] = end
 	}

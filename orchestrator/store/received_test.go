@@ -20,6 +20,11 @@ func TestServerContradictsTheClient(t *testing.T) {
 	result := func(size, elapsed int64, digest string) dbsqlc.Reception {
 		return dbsqlc.Reception{RunID: "r", Transfer: text("t"), SizeBytes: &size, ElapsedNs: &elapsed, Digest: &digest}
 	}
+	timed := func(took int64) dbsqlc.Reception {
+		r := result(10, 1e9, "d")
+		r.PacketsNs = &took
+		return r
+	}
 	failed := dbsqlc.Reception{RunID: "r", Transfer: text("t"), Code: "corrupted", Message: "byte 7"}
 	row := dbsqlc.Flow{RunID: "r", Transfer: "t", Verdict: text("succeeded"), SizeBytes: num(10), ElapsedNs: num(1e9), ConnectNs: num(1), Digest: text("d")}
 	trial := &runsheet.Trial{Flows: []runsheet.Flow{{SizeBytes: 10}}}
@@ -38,6 +43,8 @@ func TestServerContradictsTheClient(t *testing.T) {
 		"another digest":                 {[]dbsqlc.Reception{result(10, 1e9, "e")}, journal.Invalid, journal.ReasonDigestDiffers, false},
 		"another size":                   {[]dbsqlc.Reception{result(11, 1e9, "d")}, journal.Invalid, journal.ReasonSizeDiffers, true},
 		"a time longer than the clients": {[]dbsqlc.Reception{result(10, 3e9, "d")}, journal.Invalid, journal.ReasonServerIsLonger, true},
+		"packets as long":                {[]dbsqlc.Reception{timed(1e9)}, journal.Succeeded, "", true},
+		"packets took longer":            {[]dbsqlc.Reception{timed(11e8)}, journal.Invalid, journal.ReasonFasterThanPackets, true},
 	} {
 		flows := []store.Flow{store.NewFlow(row, store.Received(c.rows))}
 		a, err := store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1, Verdict: text("succeeded")}, flows, trial, nil)

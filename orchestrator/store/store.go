@@ -220,6 +220,11 @@ func (s *Store) FindRun(ctx context.Context, name string) (run, campaign string,
 	}
 	switch len(rows) {
 	case 0:
+		if scope, found, err := findImported(ctx, s.Queries, name); err != nil {
+			return "", "", err
+		} else if found {
+			return "", "", fmt.Errorf("campaign %s %w", scope.Campaign, ErrImported)
+		}
 		return "", "", fmt.Errorf("run %q: %w", name, ErrNotFound)
 	case 1:
 		return rows[0].ID, rows[0].CampaignID, nil
@@ -228,11 +233,14 @@ func (s *Store) FindRun(ctx context.Context, name string) (run, campaign string,
 }
 
 // Scope is what results are asked of: one run, or all of a campaign where Run is empty.
-type Scope struct{ Campaign, Run string }
+type Scope struct {
+	Campaign, Run string
+	Imported      bool // of another orchestrator
+}
 
-// FindScope resolves a run's or a campaign's identity or unique prefix; empty
-// is the newest campaign. A campaign's identity begins those of its runs, and
-// then the campaign is meant.
+// FindScope resolves a run's or a campaign's identity or unique prefix; empty is the newest
+// campaign that was measured here. A campaign's identity begins those of its runs, and then
+// the campaign is meant. Those of imported campaigns come last.
 func (s *Store) FindScope(ctx context.Context, name string) (Scope, error) {
 	if name == "" {
 		id, err := s.NewestCampaign(ctx)
@@ -243,6 +251,10 @@ func (s *Store) FindScope(ctx context.Context, name string) (Scope, error) {
 	}
 	if strings.Contains(name, "-") {
 		run, campaign, err := s.FindRun(ctx, name)
+		if errors.Is(err, ErrImported) {
+			scope, _, err := findImported(ctx, s.Queries, name)
+			return scope, err
+		}
 		return Scope{Campaign: campaign, Run: run}, err
 	}
 	ids, err := s.CampaignsLike(ctx, name)
@@ -250,6 +262,9 @@ func (s *Store) FindScope(ctx context.Context, name string) (Scope, error) {
 	case err != nil:
 		return Scope{}, fmt.Errorf("find campaign: %w", err)
 	case len(ids) == 0:
+		if scope, found, err := findImported(ctx, s.Queries, name); found || err != nil {
+			return scope, err
+		}
 		return Scope{}, fmt.Errorf("run or campaign %q: %w", name, ErrNotFound)
 	case len(ids) == 1 || ids[0] == name || ids[1] == name:
 		if len(ids) == 2 && ids[1] == name {

@@ -11,6 +11,8 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -35,7 +37,7 @@ func addWindow(x *report.Attempt, stored json.RawMessage) error {
 
 // HasWindows reports whether any trial of a sheet has a common window.
 func HasWindows(s *runsheet.Sheet) bool {
-	return slices.ContainsFunc(s.Trials, func(t runsheet.Trial) bool { return report.WindowLength(t.Flows) > 0 })
+	return slices.ContainsFunc(s.Trials, func(t runsheet.Trial) bool { return runsheet.WindowLength(t.Flows) > 0 })
 }
 
 // NoteWindow makes the common window of an attempt and stores it, once: when all of
@@ -45,15 +47,15 @@ func (s *Store) NoteWindow(ctx context.Context, run string, sheet *runsheet.Shee
 	if int(trial) >= len(sheet.Trials) {
 		return nil
 	}
-	length := report.WindowLength(sheet.Trials[trial].Flows)
+	length := runsheet.WindowLength(sheet.Trials[trial].Flows)
 	if length <= 0 {
 		return nil
 	}
-	flows, err := s.arrivals(ctx, run, trial, attempt, len(sheet.Trials[trial].Flows))
+	flows, delivered, err := s.arrivals(ctx, run, trial, attempt, len(sheet.Trials[trial].Flows))
 	if err != nil || flows == nil {
 		return err
 	}
-	stored, err := json.Marshal(report.MeasureWindow(length, sheet.SampleInterval, flows))
+	stored, err := json.Marshal(report.MeasureWindow(length, sheet.SampleInterval, flows, delivered))
 	if err != nil {
 		return err
 	}
@@ -61,11 +63,12 @@ func (s *Store) NoteWindow(ctx context.Context, run string, sheet *runsheet.Shee
 }
 
 // arrivals are the flows of an attempt as the server saw them; nil while they are
-// not all stored. A server's samples are stored before its report.
-func (s *Store) arrivals(ctx context.Context, run string, trial, attempt int32, count int) ([]report.Arrival, error) {
+// not all stored. A server's samples are stored before its report. Delivered bounds what
+// the emulated radios delivered to it within any time as long as the window; 0: not known.
+func (s *Store) arrivals(ctx context.Context, run string, trial, attempt int32, count int) (out []report.Arrival, delivered int64, err error) {
 	rows, err := s.WindowFlows(ctx, dbsqlc.WindowFlowsParams{RunID: run, Trial: trial, Attempt: attempt})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	ends := map[int32]dbsqlc.WindowFlowsRow{} // the last of several reports holds
 	for _, r := range rows {
@@ -74,13 +77,16 @@ func (s *Store) arrivals(ctx context.Context, run string, trial, attempt int32, 
 		}
 	}
 	if len(ends) < count {
-		return nil, nil
+		return nil, 0, nil
+	}
+	if delivered, err = deliveredInWindow(rows[0].Traffic); err != nil {
+		return nil, 0, err
 	}
 	samples, err := s.WindowSamples(ctx, dbsqlc.WindowSamplesParams{RunID: run, Trial: trial, Attempt: attempt})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	out := make([]report.Arrival, count)
+	out = make([]report.Arrival, count)
 	for _, x := range samples {
 		if int(x.Flow) >= count {
 			continue
@@ -100,7 +106,25 @@ func (s *Store) arrivals(ctx context.Context, run string, trial, attempt int32, 
 			a.Counts = append(a.Counts, end)
 		}
 	}
-	return out, nil
+	return out, delivered, nil
+}
+
+// deliveredInWindow is what the emulated radios delivered to the server within any time as
+// long as the window, at most, whosever it was; 0: that was not counted.
+func deliveredInWindow(stored json.RawMessage) (sum int64, err error) {
+	if stored == nil {
+		return 0, nil
+	}
+	var traffic []radiocontrol.Traffic
+	if err := json.Unmarshal(stored, &traffic); err != nil {
+		return 0, fmt.Errorf("traffic of the emulated radios: %w", err)
+	}
+	for _, t := range traffic {
+		if t.Destination == radio.RoleServer {
+			sum += t.MostInWindow
+		}
+	}
+	return sum, nil
 }
 
 // NoteWindows makes the common windows of all attempts that have none and whose

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -49,6 +50,13 @@ type figure struct {
 	counter                              bool
 	at                                   []time.Time // by the orchestrator's clock
 	value                                []float64
+	failed                               []time.Time // when its source could not be read
+}
+
+// brokenIn reports whether the source failed after one time and not after another: a value
+// from before does not hold beyond.
+func (f *figure) brokenIn(after, until time.Time) bool {
+	return slices.ContainsFunc(f.failed, func(t time.Time) bool { return t.After(after) && !t.After(until) })
 }
 
 // figures returns the readings between two times, and those up to [around] before
@@ -65,14 +73,24 @@ func (cs *clocks) figures(ctx context.Context, q *dbsqlc.Queries, from, to time.
 		return nil, fmt.Errorf("telemetry of run %s: %w", cs.run, err)
 	}
 	var out []figure
+	type source struct{ node, name string }
+	failed := map[source][]time.Time{}
 	for i := range readings {
 		r := &readings[i]
+		if r.Value == nil {
+			k := source{r.Node, r.Source}
+			failed[k] = append(failed[k], cs.of[r.Node].toOrchestrator(r.At))
+			continue
+		}
 		last := len(out) - 1
 		if last < 0 || out[last].node != r.Node || out[last].source != r.Source || out[last].name != r.Name {
 			out = append(out, figure{node: r.Node, role: r.Role, source: r.Source, kind: r.Kind, name: r.Name, unit: r.Unit, counter: r.Counter})
 			last++
 		}
 		out[last].at, out[last].value = append(out[last].at, cs.of[r.Node].toOrchestrator(r.At)), append(out[last].value, *r.Value)
+	}
+	for i := range out {
+		out[i].failed = failed[source{out[i].node, out[i].source}]
 	}
 	return out, nil
 }

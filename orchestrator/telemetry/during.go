@@ -85,7 +85,7 @@ func (cs *clocks) moves(ctx context.Context, q *dbsqlc.Queries, all []figure, fr
 }
 
 // around is the readings between two times, from lo on and before hi; where there are
-// none, the nearest ones before and after.
+// none, the nearest ones before and after, unless the source failed in between.
 func (f *figure) around(from, to time.Time) (lo, hi int) {
 	for lo < len(f.at) && f.at[lo].Before(from) {
 		lo++
@@ -97,13 +97,27 @@ func (f *figure) around(from, to time.Time) (lo, hi int) {
 	if lo < hi {
 		return lo, hi
 	}
-	if lo > 0 && from.Sub(f.at[lo-1]) <= around {
-		lo--
+	return f.nearest(lo, hi, from, to)
+}
+
+// nearest adds to the readings from lo on and before hi the ones before and after them, where
+// they are no further than [around] from the two times, and tell of them: a value ends with a
+// failure of its source, and one that was read after a failure begins there.
+func (f *figure) nearest(lo, hi int, from, to time.Time) (before, after int) {
+	before, after = lo, hi
+	if lo > 0 && from.Sub(f.at[lo-1]) <= around && !f.brokenIn(f.at[lo-1], from) {
+		before--
 	}
 	if hi < len(f.at) && f.at[hi].Sub(to) <= around {
-		hi++
+		since := f.at[hi].Add(-2*around - to.Sub(from))
+		if hi > 0 {
+			since = f.at[hi-1]
+		}
+		if !f.brokenIn(since, f.at[hi]) {
+			after++
+		}
 	}
-	return lo, hi
+	return before, after
 }
 
 // point is a place in degrees.

@@ -48,10 +48,10 @@ func Series(ctx context.Context, q *dbsqlc.Queries, a Attempt) ([]*linktrialv1.T
 	var out []*linktrialv1.TelemetrySeries
 	for i := range all {
 		f := &all[i]
-		s := &linktrialv1.TelemetrySeries{Node: f.node, Role: f.role, Source: f.source, Name: f.name, Unit: f.unit, PerSecond: f.counter, Value: f.value}
-		for _, at := range f.at {
-			s.At = append(s.At, at.Sub(from).Seconds())
-		}
+		s := &linktrialv1.TelemetrySeries{Node: f.node, Role: f.role, Source: f.source, Name: f.name, Unit: f.unit, PerSecond: f.counter}
+		f.points(func(at time.Time, value float64) {
+			s.At, s.Value = append(s.At, at.Sub(from).Seconds()), append(s.Value, value)
+		})
 		cut(s, to.Sub(from).Seconds())
 		if s.PerSecond {
 			toRate(s)
@@ -62,6 +62,21 @@ func Series(ctx context.Context, q *dbsqlc.Queries, a Attempt) ([]*linktrialv1.T
 		}
 	}
 	return out, nil
+}
+
+// points calls each with the readings in order of time, and with NaN where the source failed:
+// no value holds there.
+func (f *figure) points(each func(time.Time, float64)) {
+	k := 0
+	for i, at := range f.at {
+		for ; k < len(f.failed) && !f.failed[k].After(at); k++ {
+			each(f.failed[k], math.NaN())
+		}
+		each(at, f.value[i])
+	}
+	for ; k < len(f.failed); k++ {
+		each(f.failed[k], math.NaN())
+	}
 }
 
 // cut keeps the readings between 0 and end, and the nearest one on either side.

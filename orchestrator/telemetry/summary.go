@@ -68,14 +68,7 @@ func (f *figure) during(from, to time.Time) *report.Telemetry {
 	first := sort.Search(len(f.at), func(i int) bool { return !f.at[i].Before(from) })
 	next := first + sort.Search(len(f.at)-first, func(i int) bool { return f.at[first+i].After(to) })
 	out := &report.Telemetry{Node: f.node, Role: f.role, Source: f.source, Kind: f.kind, Figure: f.name, Unit: f.unit, Readings: next - first}
-	// And the nearest one before and after, where they are within around.
-	lo, hi := first, next
-	if lo > 0 && from.Sub(f.at[lo-1]) <= around {
-		lo--
-	}
-	if hi < len(f.at) && f.at[hi].Sub(to) <= around {
-		hi++
-	}
+	lo, hi := f.nearest(first, next, from, to)
 	var known bool
 	if f.counter {
 		if out.Unit != "" {
@@ -118,14 +111,15 @@ func (f *figure) summariseValues(out *report.Telemetry, lo, hi int) bool {
 
 // summariseRate summarises the rate a second of a counter from one reading to the
 // next, weighted by how much of that time lies between from and to. Where the
-// later reading is smaller, the counter was reset, and the rate is not known.
+// later reading is smaller, the counter was reset, and the rate is not known; neither is it
+// where the source failed in between.
 func (f *figure) summariseRate(out *report.Telemetry, lo, hi int, from, to time.Time) bool {
 	sum, covered := 0.0, 0.0
 	out.Minimum, out.Maximum = math.Inf(1), math.Inf(-1)
 	for i := lo; i+1 < hi; i++ {
 		whole := f.at[i+1].Sub(f.at[i]).Seconds()
 		share := earlier(f.at[i+1], to).Sub(later(f.at[i], from)).Seconds()
-		if whole <= 0 || share <= 0 || f.value[i+1] < f.value[i] {
+		if whole <= 0 || share <= 0 || f.value[i+1] < f.value[i] || f.brokenIn(f.at[i], f.at[i+1]) {
 			continue
 		}
 		rate := (f.value[i+1] - f.value[i]) / whole

@@ -159,7 +159,7 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 		f.Problem("%q, expected lower-case letters, digits and hyphens, at most 32", m.Name)
 	}
 	if f := r.Field("contract"); f.Present() && m.Contract != Version {
-		f.Problem("%d, this Linktrial speaks version %d", m.Contract, Version)
+		f.Problem("%d, this Linktrial speaks version %d: clients read the payload from standard input after the document, and servers write to standard output what arrived (driver contract, %q)", m.Contract, Version, "From version 1")
 	}
 	for _, v := range r.Field("command").Required().List() {
 		m.Command = append(m.Command, v.String(""))

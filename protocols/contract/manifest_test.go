@@ -14,7 +14,7 @@ name: demo
 title: Demo
 summary: for a test
 version: 1.2.3
-contract: 1
+contract: 2
 command: [./demo, --quiet]
 network: udp
 capabilities: [CAP_NET_ADMIN]
@@ -46,7 +46,8 @@ func TestParseManifest(t *testing.T) {
 	}
 	for _, c := range []struct{ old, with, want string }{
 		{"name: demo", "name: Demo", "lower-case"},
-		{"contract: 1", "contract: 2", "speaks version 1"},
+		{"contract: 2", "contract: 1", "speaks version 2"},
+		{"contract: 2", "contract: 3", "speaks version 2"},
 		{"[./demo, --quiet]", "[]", "empty list"},
 		{"network: udp", "network: ip", `unknown "ip"`},
 		{"CAP_NET_ADMIN", "net_admin", "capability"},

@@ -9,7 +9,7 @@ import (
 
 // Version of the driver contract. A driver states the version it speaks in its
 // manifest; another one is refused.
-const Version = 1
+const Version = 2
 
 // Role says what a driver process is to do.
 type Role string
@@ -35,7 +35,8 @@ const (
 	ExitUnsupported = 127 // this node cannot run the driver; an error event with CodeUnsupported says why
 )
 
-// Parameters is the document a driver reads from standard input.
+// Parameters is the document that a driver reads from standard input: its first line. In
+// the client of a transfer the payload follows at once.
 type Parameters struct {
 	Contract int  `json:"contract"` // [Version]
 	Role     Role `json:"role"`
@@ -73,20 +74,6 @@ type Parameters struct {
 	// LogFolder is a folder of this node into which client and server may write a
 	// log of each transfer, see [LogFile]; empty: there is none.
 	LogFolder string `json:"log_folder,omitempty"`
-
-	// VerifySeedXOR is a test hook, for servers only: a server verifies each
-	// payload against the header's seed XOR this number. Other than 0, no
-	// payload of 8 bytes or more passes: every one must be answered with
-	// [ByteRejected] and reported as [CodeCorrupted], so that a test can tell a
-	// server that verifies from one that does not. A decimal string like the seed.
-	VerifySeedXOR uint64 `json:"verify_seed_xor,string,omitempty"`
-
-	// VerifyFlipAt is a test hook, for servers only: where it is set, a server
-	// expects every bit of the payload's byte at this offset (from 0, without the
-	// lengths of chunks) to be the opposite of what the seed says. A payload that
-	// has this byte is then wrong in it alone, so that a test can tell a server
-	// that verifies to the end, and reads to the end, from one that does not.
-	VerifyFlipAt *int64 `json:"verify_flip_at,omitempty"`
 }
 
 // Endpoint is an IP address and a port of whatever the protocol's ports are.
@@ -115,8 +102,9 @@ type Transfer struct {
 	// FromServer: the server sends the packets of a probe, and the client measures what
 	// arrives. Only for drivers whose manifest has [FeatureFromServer].
 	FromServer bool `json:"from_server,omitempty"`
-	// Seed of the payload (see [Payload]), a decimal string because it uses all 64 bits.
-	Seed uint64 `json:"seed,string"`
+	// Seed of a probe's packets, a decimal string because it uses all 64 bits. Drivers of
+	// [KindTransfer] get their payload on standard input, and no seed.
+	Seed uint64 `json:"seed,string,omitempty"`
 }
 
 // Limits bound what a driver may wait for. The executor holds the same limits
@@ -128,10 +116,15 @@ type Limits struct {
 
 // Link is knowledge of the channel given to the protocol.
 type Link struct {
-	RateBitsPerSecond float64 `json:"rate_bits_per_second"`
-	RoundTripMS       float64 `json:"round_trip_ms"` // without queueing
-	MTUBytes          int     `json:"mtu_bytes"`
-	LossShare         float64 `json:"loss_share,omitempty"` // 0…1, mean packet loss
+	// RateBitsPerSecond is what the path carries of IP packets of its MTU, headers of IP
+	// counted: the frames around packets, the link's own retransmissions and the gaps of the
+	// medium are taken off. ChannelRateBitsPerSecond leaves them in; 0: not told.
+	RateBitsPerSecond        float64 `json:"rate_bits_per_second"`
+	ChannelRateBitsPerSecond float64 `json:"channel_rate_bits_per_second,omitempty"`
+
+	RoundTripMS float64 `json:"round_trip_ms"` // without queueing
+	MTUBytes    int     `json:"mtu_bytes"`
+	LossShare   float64 `json:"loss_share,omitempty"` // 0…1, mean packet loss
 }
 
 // MaxLogFile is the size of a log file at most, in bytes.
@@ -161,6 +154,11 @@ func ParseParameters(b []byte) (*Parameters, error) {
 	return &p, nil
 }
 
+func isIPv4(address string) bool {
+	a, err := netip.ParseAddr(address)
+	return err == nil && a.Is4()
+}
+
 // MaxDSCP is the highest code point (RFC 2474): it has six bits.
 const MaxDSCP = 63
 
@@ -169,8 +167,16 @@ func (p *Parameters) check() error {
 	if p.DSCP < 0 || p.DSCP > MaxDSCP {
 		return fmt.Errorf("parameters: dscp is %d, expected 0 to %d", p.DSCP, MaxDSCP)
 	}
+	for field, e := range map[string]Endpoint{"local": p.Local, "remote": p.Remote} {
+		if a, err := netip.ParseAddr(e.Address); e.Address != "" && (err != nil || a.Zone() != "") {
+			return fmt.Errorf("parameters: %s.address is %q, expected an IP address without a zone", field, e.Address)
+		}
+	}
+	if p.Local.Address != "" && p.Remote.Address != "" && isIPv4(p.Local.Address) != isIPv4(p.Remote.Address) {
+		return fmt.Errorf("parameters: local.address is %q and remote.address is %q, expected addresses of one family", p.Local.Address, p.Remote.Address)
+	}
 	for i, path := range p.Paths {
-		if _, err := netip.ParseAddr(path.Address); err != nil {
+		if a, err := netip.ParseAddr(path.Address); err != nil || a.Zone() != "" {
 			return fmt.Errorf("parameters: paths[%d].address is %q, expected an IP address", i, path.Address)
 		}
 	}
@@ -183,9 +189,6 @@ func (p *Parameters) check() error {
 	case RoleServer:
 		if p.Local.Address == "" || !port(p.Local.Port) {
 			return fmt.Errorf("parameters: server needs local.address and local.port 1…65535, found %q and %d", p.Local.Address, p.Local.Port)
-		}
-		if at := p.VerifyFlipAt; at != nil && (*at < 0 || *at > MaxSize) {
-			return fmt.Errorf("parameters: verify_flip_at is %d, expected 0 to %d", *at, int64(MaxSize))
 		}
 	case RoleRelay:
 		if p.Local.Address == "" || !port(p.Local.Port) || p.Remote.Address == "" || !port(p.Remote.Port) {

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	goodServer = `{"contract":1,"role":"server","local":{"address":"10.77.0.3","port":7001},"options":{},"limits":{"connect_ms":1,"transfer_ms":1},"sample_interval_ms":50}`
-	goodClient = `{"contract":1,"role":"client","local":{"address":"10.77.0.1"},"remote":{"address":"10.77.0.3","port":7001},` +
+	goodServer = `{"contract":2,"role":"server","local":{"address":"10.77.0.3","port":7001},"options":{},"limits":{"connect_ms":1,"transfer_ms":1},"sample_interval_ms":50}`
+	goodClient = `{"contract":2,"role":"client","local":{"address":"10.77.0.1"},"remote":{"address":"10.77.0.3","port":7001},` +
 		`"transfer":{"id":"` + vectorID + `","size_bytes":1024,"seed":"18446744073709551615"},"options":{"a":1},"limits":{"connect_ms":1,"transfer_ms":1}}`
-	goodRelay = `{"contract":1,"role":"relay","local":{"address":"10.77.0.2","port":7101},"remote":{"address":"10.77.0.3","port":7001},"options":{},"limits":{"connect_ms":1,"transfer_ms":1}}`
-	goodProbe = `{"contract":1,"role":"probe"}`
+	goodRelay = `{"contract":2,"role":"relay","local":{"address":"10.77.0.2","port":7101},"remote":{"address":"10.77.0.3","port":7001},"options":{},"limits":{"connect_ms":1,"transfer_ms":1}}`
+	goodProbe = `{"contract":2,"role":"probe"}`
 )
 
 func TestParseParameters(t *testing.T) {
@@ -21,20 +21,6 @@ func TestParseParameters(t *testing.T) {
 	}
 	if p.Transfer.Seed != 1<<64-1 || p.SampleIntervalMS != 100 || p.Remote.Port != 7001 {
 		t.Errorf("read %+v", p)
-	}
-	hook := strings.Replace(goodServer, `"options"`, `"verify_seed_xor":"18446744073709551615","options"`, 1)
-	if p, err = ParseParameters([]byte(hook)); err != nil || p.VerifySeedXOR != 1<<64-1 || p.SampleIntervalMS != 50 {
-		t.Errorf("read %+v, %v", p, err)
-	}
-	if b, err := json.Marshal(p); err != nil || !strings.Contains(string(b), `"verify_seed_xor":"18446744073709551615"`) {
-		t.Errorf("written as %s, %v", b, err)
-	}
-	flip := strings.Replace(goodServer, `"options"`, `"verify_flip_at":0,"options"`, 1)
-	if p, err = ParseParameters([]byte(flip)); err != nil || p.VerifyFlipAt == nil || *p.VerifyFlipAt != 0 {
-		t.Errorf("read %+v, %v", p, err)
-	}
-	if b, err := json.Marshal(p); err != nil || !strings.Contains(string(b), `"verify_flip_at":0`) {
-		t.Errorf("written as %s, %v", b, err)
 	}
 	bounded := strings.Replace(goodClient, `"seed"`, `"duration_ms":100000,"seed"`, 1)
 	if p, err = ParseParameters([]byte(bounded)); err != nil || p.Transfer.DurationMS != 100_000 {
@@ -59,27 +45,30 @@ func TestParseParameters(t *testing.T) {
 		``:                                "parameters:",
 		goodProbe + goodProbe:             "parameters:",
 		`{"role":"probe"}`:                "contract version 0",
-		`{"contract":2,"role":"probe"}`:   "contract version 2",
-		`{"contract":1,"role":"client "}`: "role",
-		swap(goodServer, `"options"`, `"log_folder":"logs","options"`):   "log_folder",
-		`{"contract":1,"role":"router"}`:                                 "probe, server, client or relay",
-		swap(goodRelay, "7101", "0"):                                     "relay needs local and remote",
-		swap(goodRelay, "7001", "65536"):                                 "relay needs local and remote",
-		swap(goodRelay, "10.77.0.2", ""):                                 "relay needs local and remote",
-		swap(goodRelay, "10.77.0.3", ""):                                 "relay needs local and remote",
-		swap(goodServer, "7001", "0"):                                    "local.port",
-		swap(goodServer, "7001", "65536"):                                "local.port",
-		swap(goodServer, "10.77.0.3", ""):                                "local.address",
-		swap(goodServer, `"options":{}`, `"options":[]`):                 "parameters:",
-		swap(goodClient, `"address":"10.77.0.3"`, `"address":""`):        "remote.address",
-		swap(goodClient, `"size_bytes":1024`, `"size_bytes":-1`):         "size_bytes",
-		swap(goodClient, `1024`, `1099511627777`):                        "size_bytes",
-		swap(flip, `"verify_flip_at":0`, `"verify_flip_at":-1`):          "verify_flip_at",
-		swap(bounded, `100000`, `-1`):                                    "duration_ms",
-		swap(bounded, `100000`, `9223372036854775807`):                   "duration_ms",
-		swap(goodClient, `18446744073709551615`, `18446744073709551616`): "parameters:",
-		swap(goodClient, `"18446744073709551615"`, `7`):                  "parameters:",
-		swap(goodClient, vectorID, "12"):                                 "transfer id",
+		`{"contract":1,"role":"probe"}`:   "contract version 1",
+		`{"contract":2,"role":"client "}`: "role",
+		swap(goodServer, `"options"`, `"log_folder":"logs","options"`):     "log_folder",
+		`{"contract":2,"role":"router"}`:                                   "probe, server, client or relay",
+		swap(goodRelay, "7101", "0"):                                       "relay needs local and remote",
+		swap(goodRelay, "7001", "65536"):                                   "relay needs local and remote",
+		swap(goodRelay, "10.77.0.2", ""):                                   "relay needs local and remote",
+		swap(goodRelay, "10.77.0.3", ""):                                   "relay needs local and remote",
+		swap(goodServer, "7001", "0"):                                      "local.port",
+		swap(goodServer, "7001", "65536"):                                  "local.port",
+		swap(goodServer, "10.77.0.3", ""):                                  "local.address",
+		swap(goodServer, "10.77.0.3", "fe80::1%radio0"):                    `local.address is "fe80::1%radio0", expected an IP address without a zone`,
+		swap(goodServer, "10.77.0.3", "localhost"):                         "local.address",
+		swap(goodClient, `"address":"10.77.0.3"`, `"address":"fe80::1%2"`): "remote.address",
+		swap(goodClient, "10.77.0.1", "fd77::1"):                           "expected addresses of one family",
+		swap(goodServer, `"options":{}`, `"options":[]`):                   "parameters:",
+		swap(goodClient, `"address":"10.77.0.3"`, `"address":""`):          "remote.address",
+		swap(goodClient, `"size_bytes":1024`, `"size_bytes":-1`):           "size_bytes",
+		swap(goodClient, `1024`, `1099511627777`):                          "size_bytes",
+		swap(bounded, `100000`, `-1`):                                      "duration_ms",
+		swap(bounded, `100000`, `9223372036854775807`):                     "duration_ms",
+		swap(goodClient, `18446744073709551615`, `18446744073709551616`):   "parameters:",
+		swap(goodClient, `"18446744073709551615"`, `7`):                    "parameters:",
+		swap(goodClient, vectorID, "12"):                                   "transfer id",
 	} {
 		if p, err := ParseParameters([]byte(s)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v, expected an error with %q", s, p, err, want)
@@ -105,7 +94,7 @@ func FuzzParseParameters(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s, written as %s: %v", b, again, err)
 		}
-		if p.Role != q.Role || p.Transfer != q.Transfer || p.Limits != q.Limits || p.VerifySeedXOR != q.VerifySeedXOR {
+		if p.Role != q.Role || p.Transfer != q.Transfer || p.Limits != q.Limits {
 			t.Fatalf("%s, written as %s, is another", b, again)
 		}
 	})

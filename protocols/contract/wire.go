@@ -10,20 +10,19 @@ import (
 // (breedy-2015, section V):
 //
 //	server → client  1 byte   [ByteReady]: the server is there
-//	client → server  32 bytes [Header]: identity, size and seed; the clock starts after it
-//	client → server  size bytes of [Payload]
-//	server → client  1 byte   [ByteAccepted] or [ByteRejected]; the clock stops when it arrives
+//	client → server  24 bytes [Header]: identity and size; the clock starts after it
+//	client → server  size bytes of payload, as standard input has them
+//	server → client  1 byte   [ByteAccepted]: all are there and handed over; the clock stops when it arrives
 //
 // An open payload, of a transfer that a time bounds, comes in chunks, each with
 // its length before it ([AppendChunkLength]); a length of 0 ends it.
 const (
 	ByteReady    = 'R'
 	ByteAccepted = '.' // the paper's acknowledgement
-	ByteRejected = '!' // the payload was not the one the header announced
 )
 
 // HeaderSize is the length of [Header] on the wire, in bytes.
-const HeaderSize = 32
+const HeaderSize = 24
 
 // TransferID is the identity of one transfer of one attempt of one trial.
 type TransferID [16]byte
@@ -49,7 +48,6 @@ func ParseTransferID(s string) (TransferID, error) {
 type Header struct {
 	ID        TransferID
 	SizeBytes uint64 // of an open payload: the most it will be
-	Seed      uint64
 	// Open: the payload comes in chunks, and its size shows at its end.
 	Open bool
 }
@@ -57,15 +55,14 @@ type Header struct {
 // openBit of the size field announces an open payload.
 const openBit = 1 << 63
 
-// Append writes the header in network byte order: id, size, seed.
+// Append writes the header in network byte order: id, size.
 func (h Header) Append(b []byte) []byte {
 	b = append(b, h.ID[:]...)
 	size := h.SizeBytes
 	if h.Open {
 		size |= openBit
 	}
-	b = binary.BigEndian.AppendUint64(b, size)
-	return binary.BigEndian.AppendUint64(b, h.Seed)
+	return binary.BigEndian.AppendUint64(b, size)
 }
 
 // MaxSize is the largest payload a header may announce: 1 TiB.
@@ -80,7 +77,6 @@ func ParseHeader(b []byte) (Header, error) {
 	copy(h.ID[:], b)
 	h.SizeBytes = binary.BigEndian.Uint64(b[16:])
 	h.Open, h.SizeBytes = h.SizeBytes&openBit != 0, h.SizeBytes&^openBit
-	h.Seed = binary.BigEndian.Uint64(b[24:])
 	if h.SizeBytes > MaxSize {
 		return h, fmt.Errorf("header announces %d bytes, at most %d are carried", h.SizeBytes, int64(MaxSize))
 	}
@@ -110,60 +106,4 @@ func ParseChunkLength(b []byte) (int, error) {
 		return 0, fmt.Errorf("a chunk of %d bytes, at most %d are carried", n, MaxChunk)
 	}
 	return int(n), nil
-}
-
-// Payload fills b with the bytes of the payload stream of a seed, from offset
-// on. The stream is splitmix64 in counter mode: its k-th eight bytes (from 0)
-// are mix(seed + (k+1)·0x9E3779B97F4A7C15) in little-endian order, with
-//
-//	z = (z ^ z>>30) · 0xBF58476D1CE4E5B9
-//	z = (z ^ z>>27) · 0x94D049BB133111EB
-//	mix = z ^ z>>31
-//
-// Any position can be made without the ones before it, in any language, in a
-// few lines, faster than any radio; and it does not compress.
-func Payload(b []byte, seed, offset uint64) {
-	k := offset / 8
-	if r := offset % 8; r != 0 {
-		var w [8]byte
-		binary.LittleEndian.PutUint64(w[:], payloadWord(seed, k))
-		n := copy(b, w[r:])
-		b = b[n:]
-		k++
-	}
-	for ; len(b) >= 8; b = b[8:] {
-		binary.LittleEndian.PutUint64(b, payloadWord(seed, k))
-		k++
-	}
-	if len(b) > 0 {
-		var w [8]byte
-		binary.LittleEndian.PutUint64(w[:], payloadWord(seed, k))
-		copy(b, w[:])
-	}
-}
-
-// Verify reports the index of the first byte of b that is not the payload of
-// seed at offset, or -1 when all are.
-func Verify(b []byte, seed, offset uint64) int {
-	var want [4096]byte
-	for at := 0; at < len(b); {
-		n := min(len(want), len(b)-at)
-		Payload(want[:n], seed, offset+uint64(at))
-		if string(want[:n]) != string(b[at:at+n]) {
-			for i := range n {
-				if want[i] != b[at+i] {
-					return at + i
-				}
-			}
-		}
-		at += n
-	}
-	return -1
-}
-
-func payloadWord(seed, k uint64) uint64 {
-	z := seed + (k+1)*0x9E3779B97F4A7C15
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	return z ^ z>>31
 }

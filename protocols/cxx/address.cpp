@@ -75,11 +75,7 @@ Address parse_address(const Endpoint& e, const char* field) {
 
 Address client_address(const Endpoint& local, const Address& remote) {
   if (!local.address.empty()) {
-    Address a = parse_address({local.address, 0}, "local");
-    if (a.family() != remote.family()) {
-      throw Failure(code::kBadParameters, "parameters: local.address and remote.address are of different families");
-    }
-    return a;
+    return parse_address({local.address, 0}, "local");
   }
   Address any;
   any.storage.ss_family = static_cast<sa_family_t>(remote.family());

@@ -8,6 +8,7 @@
 #include <list>
 #include <thread>
 
+#include "input.hpp"
 #include "interrupts.hpp"
 #include "transfer.hpp"
 
@@ -18,23 +19,8 @@ constexpr int kExitOK = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUnsupported = 127;
 
-// Longest document standard input may hold, in bytes.
-constexpr size_t kMaxDocument = 1 << 20;
 // How long an orderly end may take after SIGTERM before the process ends anyway.
 constexpr Nanoseconds kPatience = 2 * kSecond;
-
-std::string read_document() {
-  std::string document;
-  char b[4096];
-  for (;;) {
-    ssize_t n = ::read(STDIN_FILENO, b, sizeof b);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw Failure(code::kBadParameters, errno_text("parameters: standard input", errno));
-    if (n == 0) return document;
-    document.append(b, static_cast<size_t>(n));
-    if (document.size() > kMaxDocument) throw Failure(code::kBadParameters, "parameters: longer than 1 MiB");
-  }
-}
 
 int exit_code(const Failure& f) { return f.code == std::string(code::kUnsupported) ? kExitUnsupported : kExitFailed; }
 
@@ -132,7 +118,7 @@ int server(Backend& backend, const Parameters& p, Events& events) {
   return kExitOK;
 }
 
-int client(Backend& backend, const Parameters& p, Events& events) {
+int client(Backend& backend, const Parameters& p, Input& input, Events& events) {
   const std::string id = hex(p.transfer_id);
   Interrupts interrupts;
   std::mutex ending;
@@ -152,7 +138,7 @@ int client(Backend& backend, const Parameters& p, Events& events) {
   try {
     Info info = backend.probe(p);
     events.ready(info);
-    run_client(backend, p, events, interrupts, delivered);
+    run_client(backend, p, input, events, interrupts, delivered);
     return kExitOK;
   } catch (const Failure& f) {
     const Failure& said = interrupts.stopped() ? aborted : f;
@@ -180,9 +166,10 @@ int run_driver(Backend& backend) {
   open_standard_descriptors();
   ::signal(SIGPIPE, SIG_IGN);
   Events events(STDOUT_FILENO);
+  Input input(STDIN_FILENO);
   Parameters p;
   try {
-    p = parse_parameters(read_document(), backend.options());
+    p = parse_parameters(input.document(), backend.options());
     // From here on SIGTERM is answered with an event; before, it just ends the process.
     sigset_t set = Signals::handled();
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
@@ -192,7 +179,7 @@ int run_driver(Backend& backend) {
       case Parameters::Role::kServer:
         return server(backend, p, events);
       case Parameters::Role::kClient:
-        return client(backend, p, events);
+        return client(backend, p, input, events);
     }
     return kExitFailed;
   } catch (const Failure& f) {

@@ -80,6 +80,14 @@ void Events::ready(const Info& info) {
   write_line(line(e));
 }
 
+void Events::payload(const std::string& transfer, const uint8_t* b, size_t n) {
+  json e = event("payload", transfer);
+  e["bytes"] = n;
+  std::string s = line(e);
+  s.append(reinterpret_cast<const char*>(b), n);
+  write_line(std::move(s));
+}
+
 void Events::connected(const std::string& transfer, std::optional<int64_t> connect_ns) {
   json e = event("connected", transfer);
   put(e, "connect_ns", connect_ns);
@@ -96,7 +104,6 @@ void Events::result(const std::string& transfer, const Result& r) {
   json e = event("result", transfer);
   json j{{"size_bytes", r.size_bytes}, {"elapsed_ns", r.elapsed_ns}};
   if (r.connect_ns > 0) j["connect_ns"] = r.connect_ns;
-  j["digest"] = r.digest;
   j["final"] = to_json(r.final);
   j["info"] = to_json(r.info);
   e["result"] = j;

@@ -33,7 +33,6 @@ struct Result {
   int64_t size_bytes = 0;
   int64_t elapsed_ns = 0;
   int64_t connect_ns = 0;  // client only
-  std::string digest;
   Sample final;
   Info info;
 };
@@ -45,6 +44,8 @@ class Events {
   explicit Events(int fd) : fd_(fd) {}
 
   void ready(const Info& info);
+  // Hands n bytes of a transfer's payload over: a line that announces them, and they.
+  void payload(const std::string& transfer, const uint8_t* b, size_t n);
   void connected(const std::string& transfer, std::optional<int64_t> connect_ns);
   void sample(const std::string& transfer, const Sample& s);
   void result(const std::string& transfer, const Result& r);

@@ -5,8 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "digest.hpp"
-#include "payload.hpp"
+#include "events.hpp"
 #include "transfer.hpp"
 
 namespace linktrial {
@@ -19,6 +18,8 @@ constexpr size_t kWriteBytes = 64 << 10;
 // meanwhile; at 16 kbit/s that is 2 s at most, and 4 bytes in 4096 are of no weight.
 constexpr size_t kOpenChunkBytes = 4 << 10;
 constexpr size_t kReadBytes = 64 << 10;
+// When a block is handed over at the latest: few enough writes, and little memory.
+constexpr size_t kBlockBytes = 32 << 10;
 
 // How often a sender looks whether the protocol has sent what it took: four
 // times in a round trip, within these bounds. The lower is a look's own cost,
@@ -55,63 +56,34 @@ bool wants_more(Stream& s, size_t chunk, Nanoseconds until, Nanoseconds deadline
   }
 }
 
-// Checks and digests the payload as it arrives.
-class Check {
- public:
-  Check(const Expected& expected, std::atomic<int64_t>& received) : expected_(expected), received_(received) {}
-
-  // Changes what is in b.
-  void take(uint8_t* b, size_t n) {
-    digest_.add(b, n);
-    if (r_.wrong_at < 0) {
-      const int64_t flip = expected_.flip_at - r_.size_bytes;
-      if (expected_.flip_at >= r_.size_bytes && flip < static_cast<int64_t>(n)) b[flip] ^= 0xff;
-      size_t same = verify(b, n, expected_.seed, static_cast<uint64_t>(r_.size_bytes));
-      if (same < n) r_.wrong_at = r_.size_bytes + static_cast<int64_t>(same);
-    }
-    r_.size_bytes += static_cast<int64_t>(n);
-    received_ = r_.size_bytes;
-  }
-  int64_t size_bytes() const { return r_.size_bytes; }
-  Received end() {
-    r_.end = now();
-    r_.digest = digest_.hex();
-    return r_;
-  }
-
- private:
-  const Expected expected_;
-  std::atomic<int64_t>& received_;
-  Digest digest_;
-  Received r_;
-};
-
-void receive_sized(Stream& s, int64_t size, Nanoseconds deadline, Check& check) {
+void receive_sized(Stream& s, int64_t size, Nanoseconds deadline, HandOver& to) {
   std::vector<uint8_t> b(kReadBytes);
-  while (check.size_bytes() < size) {
-    size_t want = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(b.size()), size - check.size_bytes()));
+  int64_t at = 0;
+  while (at < size) {
+    size_t want = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(b.size()), size - at));
     size_t n = s.read(b.data(), want, deadline);
     if (n == 0) {
-      throw Failure(code::kReset, "the client closed the connection after " + std::to_string(check.size_bytes()) + " of " +
-                                      std::to_string(size) + " bytes");
+      throw Failure(code::kReset, "the client closed the connection after " + std::to_string(at) + " of " + std::to_string(size) + " bytes");
     }
-    check.take(b.data(), n);
+    to.take(b.data(), n);
+    at += static_cast<int64_t>(n);
   }
 }
 
 // Bytes after the end are ignored.
-void receive_open(Stream& s, uint64_t at_most, Nanoseconds deadline, Check& check) {
+void receive_open(Stream& s, uint64_t at_most, Nanoseconds deadline, HandOver& to) {
   std::vector<uint8_t> b(kReadBytes);
+  int64_t took = 0;
   for (Chunks chunks(at_most); !chunks.ended();) {
     size_t n = s.read(b.data(), b.size(), deadline);
     if (n == 0) {
-      throw Failure(code::kReset, "the client closed the connection after " + std::to_string(check.size_bytes()) +
-                                      " bytes, before the payload's end");
+      throw Failure(code::kReset, "the client closed the connection after " + std::to_string(took) + " bytes, before the payload's end");
     }
     for (size_t at = 0; at < n && !chunks.ended();) {
       size_t payload = 0;
       at += chunks.take(b.data() + at, n - at, &payload);
-      if (payload > 0) check.take(b.data() + at - payload, payload);
+      if (payload > 0) to.take(b.data() + at - payload, payload);
+      took += static_cast<int64_t>(payload);
     }
   }
 }
@@ -139,31 +111,26 @@ Framing framing(const Stream& s, const Parameters& p) {
   return f;
 }
 
-std::string send_sized(Stream& s, const Parameters& p, Nanoseconds deadline, std::atomic<int64_t>& sent) {
-  Digest digest;
+void send_sized(Stream& s, const Parameters& p, Input& from, Nanoseconds deadline, std::atomic<int64_t>& sent) {
   std::vector<uint8_t> b(std::max<size_t>(1, s.write_unit(kWriteBytes)));
   for (int64_t at = 0; at < p.size_bytes;) {
     size_t n = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(b.size()), p.size_bytes - at));
-    payload(b.data(), n, p.seed, static_cast<uint64_t>(at));
-    digest.add(b.data(), n);
+    from.payload(b.data(), n);
     write_counted(s, b.data(), n, n, deadline, sent);
     at += static_cast<int64_t>(n);
   }
-  return digest.hex();
 }
 
-std::string send_open(Stream& s, const Parameters& p, const Framing& f, Nanoseconds until, Nanoseconds deadline,
-                      std::atomic<int64_t>& sent) {
-  Digest digest;
+void send_open(Stream& s, const Parameters& p, Input& from, const Framing& f, Nanoseconds until, Nanoseconds deadline,
+               std::atomic<int64_t>& sent) {
   const size_t unit = std::max<size_t>(1, s.write_unit(kOpenChunkBytes));
   const size_t chunk = static_cast<size_t>(f.chunk);
   std::vector<uint8_t> b(chunk + kChunkLengthBytes);
   bool ended = false;
-  for (int64_t at = 0; at < p.size_bytes && wants_more(s, chunk, until, deadline);) {
+  for (int64_t at = 0; at < p.size_bytes && (at == 0 || wants_more(s, chunk, until, deadline));) {
     const size_t n = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(chunk - kChunkLengthBytes), p.size_bytes - at));
     put_big_endian32(b.data(), static_cast<uint32_t>(n));
-    payload(b.data() + kChunkLengthBytes, n, p.seed, static_cast<uint64_t>(at));
-    digest.add(b.data() + kChunkLengthBytes, n);
+    from.payload(b.data() + kChunkLengthBytes, n);
     at += static_cast<int64_t>(n);
     size_t length = kChunkLengthBytes + n;
     if (at == p.size_bytes) {
@@ -178,7 +145,6 @@ std::string send_open(Stream& s, const Parameters& p, const Framing& f, Nanoseco
     put_big_endian32(b.data(), 0);
     write_counted(s, b.data(), kChunkLengthBytes, unit, deadline, sent);
   }
-  return digest.hex();
 }
 
 size_t Chunks::take(const uint8_t* b, size_t n, size_t* taken) {
@@ -207,14 +173,33 @@ size_t Chunks::take(const uint8_t* b, size_t n, size_t* taken) {
   return at + *taken;
 }
 
-Received receive_payload(Stream& s, const Header& h, const Expected& expected, Nanoseconds deadline, std::atomic<int64_t>& received) {
-  Check check(expected, received);
+void HandOver::take(const uint8_t* b, size_t n) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  block_.insert(block_.end(), b, b + n);
+  if (block_.size() >= kBlockBytes) flush_locked();
+}
+
+void HandOver::flush() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  flush_locked();
+}
+
+void HandOver::flush_locked() {
+  if (block_.empty()) return;
+  events_.payload(transfer_, block_.data(), block_.size());
+  handed_ += static_cast<int64_t>(block_.size());
+  block_.clear();
+}
+
+Nanoseconds receive_payload(Stream& s, const Header& h, HandOver& to, Nanoseconds deadline) {
   if (h.open) {
-    receive_open(s, h.size_bytes, deadline, check);
+    receive_open(s, h.size_bytes, deadline, to);
   } else {
-    receive_sized(s, static_cast<int64_t>(h.size_bytes), deadline, check);
+    receive_sized(s, static_cast<int64_t>(h.size_bytes), deadline, to);
   }
-  return check.end();
+  const Nanoseconds end = now();
+  to.flush();
+  return end;
 }
 
 }  // namespace linktrial

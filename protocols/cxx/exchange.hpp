@@ -5,9 +5,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "backend.hpp"
+#include "input.hpp"
 
 namespace linktrial {
 
@@ -30,14 +33,15 @@ struct Framing {
 // protocol, short enough that a slow link soon has sent one.
 Framing framing(const Stream& s, const Parameters& p);
 
-// Sends a payload of a size; returns its digest. Counts the bytes of the
-// stream in sent. Throws as Stream::write does.
-std::string send_sized(Stream& s, const Parameters& p, Nanoseconds deadline, std::atomic<int64_t>& sent);
+// Sends a payload of a size. Counts the bytes of the stream in sent. Throws as
+// Stream::write and Input::payload do.
+void send_sized(Stream& s, const Parameters& p, Input& from, Nanoseconds deadline, std::atomic<int64_t>& sent);
 
-// The same, of chunks until a moment, of a payload of p.size_bytes at most. What
-// the protocol has not sent yet is kept small, so that little is left to send then.
-std::string send_open(Stream& s, const Parameters& p, const Framing& f, Nanoseconds until, Nanoseconds deadline,
-                      std::atomic<int64_t>& sent);
+// The same, of chunks until a moment, at least one, of a payload of p.size_bytes at
+// most. What the protocol has not sent yet is kept small, so that little is left to
+// send then.
+void send_open(Stream& s, const Parameters& p, Input& from, const Framing& f, Nanoseconds until, Nanoseconds deadline,
+               std::atomic<int64_t>& sent);
 
 // Takes the stream of an open payload apart, in parts of any size.
 class Chunks {
@@ -59,26 +63,32 @@ class Chunks {
   bool ended_ = false;
 };
 
-// What a server received. Even a wrong payload is read to its end, so that the
-// client, which listens only then, gets the rejection.
-struct Received {
-  std::string digest;
-  int64_t size_bytes = 0;
-  Nanoseconds end = 0;
-  int64_t wrong_at = -1;  // the first byte that is not the payload's
-};
+class Events;
 
-// The payload that a server compares with: that of a seed, but for the byte at
-// flip_at, of which every bit is the other way round; -1: no such byte.
-struct Expected {
-  uint64_t seed = 0;
-  int64_t flip_at = -1;
+// Hands received payload over, in blocks: when one is full, before each sample, and at
+// the end. From any thread.
+class HandOver {
+ public:
+  HandOver(Events& events, std::string transfer) : events_(events), transfer_(std::move(transfer)) {}
+
+  void take(const uint8_t* b, size_t n);
+  void flush();
+  const std::atomic<int64_t>& handed() const { return handed_; }
+
+ private:
+  void flush_locked();
+
+  Events& events_;
+  const std::string transfer_;
+  std::mutex mutex_;
+  std::vector<uint8_t> block_;
+  std::atomic<int64_t> handed_{0};
 };
 
 struct Header;
 
-// Receives the payload that h announces and compares it with expected; counts it in received. Throws as Stream::read does, and
-// Failure(protocol-violation).
-Received receive_payload(Stream& s, const Header& h, const Expected& expected, Nanoseconds deadline, std::atomic<int64_t>& received);
+// Receives the payload that h announces and hands it over; returns when its last byte
+// came. Throws as Stream::read does, and Failure(protocol-violation).
+Nanoseconds receive_payload(Stream& s, const Header& h, HandOver& to, Nanoseconds deadline);
 
 }  // namespace linktrial

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "address.hpp"
 #include "failure.hpp"
 #include "transfer.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kContractVersion = 1;
+constexpr int kContractVersion = 2;
 // A year, so that a transfer's time can be counted in nanoseconds.
 constexpr int64_t kMaxDurationMS = int64_t{365} * 24 * 3600 * 1000;
 // Longest part of the input that an error message quotes, in bytes.
@@ -87,23 +88,11 @@ TransferID parse_transfer_id(const std::string& s) {
   return id;
 }
 
-// A number that uses all 64 bits, as text; absent is 0.
-uint64_t seed_field(const json& object, const char* name) {
-  if (!field(object, name)) return 0;
-  std::string s = text_field(object, name);
-  uint64_t n = 0;
-  bool ok = !s.empty();
-  for (char c : s) {
-    if (c < '0' || c > '9') {
-      ok = false;
-      break;
-    }
-    uint64_t d = static_cast<uint64_t>(c - '0');
-    if (n > (UINT64_MAX - d) / 10) ok = false;
-    n = n * 10 + d;
-  }
-  if (!ok) bad(std::string(name) + " is " + shown(s) + ", expected a whole number from 0 to 2^64-1 as text");
-  return n;
+// Addresses are numeric, without a zone, and of one family (rule P9 of the contract).
+void check_addresses(const Parameters& p) {
+  int local = p.local.address.empty() ? AF_UNSPEC : parse_address(p.local, "local").family();
+  int remote = p.remote.address.empty() ? AF_UNSPEC : parse_address(p.remote, "remote").family();
+  if (local != AF_UNSPEC && remote != AF_UNSPEC && local != remote) bad("local.address and remote.address are of different families");
 }
 
 void parse_client(Parameters& p, const json& document) {
@@ -113,7 +102,6 @@ void parse_client(Parameters& p, const json& document) {
   p.transfer_id = parse_transfer_id(text_field(*t, "id"));
   p.size_bytes = whole_field(*t, "size_bytes", 0, kMaxSizeBytes);
   p.duration_ms = whole_field(*t, "duration_ms", 0, kMaxDurationMS);
-  p.seed = seed_field(*t, "seed");
 }
 
 }  // namespace
@@ -193,6 +181,7 @@ Parameters parse_parameters(const std::string& document, const std::vector<Optio
   std::string role = text_field(d, "role");
   p.local = endpoint_field(d, "local");
   p.remote = endpoint_field(d, "remote");
+  check_addresses(p);
   p.device = text_field(d, "device");
   p.dscp = static_cast<int>(whole_field(d, "dscp", 0, 63));
   if (const json* limits = object_field(d, "limits")) {
@@ -201,8 +190,6 @@ Parameters parse_parameters(const std::string& document, const std::vector<Optio
   }
   p.sample_interval_ms = std::min(whole_field(d, "sample_interval_ms", INT64_MIN, INT64_MAX), int64_t{INT32_MAX});
   if (p.sample_interval_ms <= 0) p.sample_interval_ms = 100;
-  p.verify_seed_xor = seed_field(d, "verify_seed_xor");
-  if (field(d, "verify_flip_at")) p.verify_flip_at = whole_field(d, "verify_flip_at", 0, kMaxSizeBytes);
   if (const json* o = object_field(d, "options")) p.options = Options(table, *o);
 
   if (role == "probe") {

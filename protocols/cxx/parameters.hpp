@@ -55,17 +55,10 @@ struct Parameters {
   TransferID transfer_id{};
   int64_t size_bytes = 0;
   int64_t duration_ms = 0;  // 0: the size alone bounds the payload
-  uint64_t seed = 0;
   Options options;
   int64_t connect_ms = 0;   // 0: no limit
   int64_t transfer_ms = 0;  // 0: no limit
   int64_t sample_interval_ms = 100;
-  // A test hook, for servers: payloads are verified against the header's seed
-  // XOR this (contract.Parameters.VerifySeedXOR).
-  uint64_t verify_seed_xor = 0;
-  // The same: every bit of the payload's byte at this offset is expected to be
-  // the other way round (contract.Parameters.VerifyFlipAt); -1: of none.
-  int64_t verify_flip_at = -1;
 };
 
 // Throws Failure(bad-parameters) with the field and what was expected.

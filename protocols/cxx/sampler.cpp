@@ -4,9 +4,9 @@
 
 namespace linktrial {
 
-Sampler::Sampler(Events& events, std::string transfer, Stream& stream, bool sender, const std::atomic<int64_t>& bytes,
+Sampler::Sampler(Events& events, std::string transfer, Stream& stream, HandOver* to, const std::atomic<int64_t>& bytes,
                  const Framing& framing, Nanoseconds start, Nanoseconds interval)
-    : events_(events), transfer_(std::move(transfer)), stream_(stream), sender_(sender), bytes_(bytes), framing_(framing), start_(start) {
+    : events_(events), transfer_(std::move(transfer)), stream_(stream), to_(to), bytes_(bytes), framing_(framing), start_(start) {
   thread_ = std::thread([this, interval] { run(interval); });
 }
 
@@ -25,8 +25,9 @@ Sample Sampler::take(Nanoseconds at) {
   Sample s;
   last_ = std::max(last_, at - start_);
   s.elapsed_ns = last_;
+  if (to_ != nullptr) to_->flush();  // what a sample counts is there before it
   s.sent_bytes = bytes_;
-  stream_.state(s, sender_);
+  stream_.state(s, to_ == nullptr);
   s.sent_bytes = framing_.payload(s.sent_bytes);
   if (s.acked_bytes) {
     // The protocol's figures and our own are not read in one instant; what was

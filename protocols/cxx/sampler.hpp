@@ -37,9 +37,9 @@ class SampleSchedule {
 class Sampler {
  public:
   // Samples stream every interval from start on, until stop. bytes counts what
-  // was sent after the header (or received), and framing says how much of that
-  // is payload.
-  Sampler(Events& events, std::string transfer, Stream& stream, bool sender, const std::atomic<int64_t>& bytes,
+  // was sent after the header, or, of a server, what its to has handed over, and
+  // framing says how much of that is payload.
+  Sampler(Events& events, std::string transfer, Stream& stream, HandOver* to, const std::atomic<int64_t>& bytes,
           const Framing& framing, Nanoseconds start, Nanoseconds interval);
   ~Sampler();
   Sampler(const Sampler&) = delete;
@@ -58,7 +58,7 @@ class Sampler {
   Events& events_;
   const std::string transfer_;
   Stream& stream_;
-  const bool sender_;
+  HandOver* const to_;  // null: a client's
   const std::atomic<int64_t>& bytes_;
   const Framing framing_;
   const Nanoseconds start_;

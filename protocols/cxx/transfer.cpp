@@ -61,7 +61,6 @@ void check_ready(Stream& s, Nanoseconds deadline) {
 void check_acknowledgement(Stream& s, Nanoseconds deadline) {
   uint8_t ack = 0;
   if (!read_full(s, &ack, 1, deadline)) throw Failure(code::kReset, "the server closed the connection before its acknowledgement");
-  if (ack == kByteRejected) throw Failure(code::kCorrupted, "the server received other bytes than were sent");
   if (ack != kByteAccepted) throw Failure(code::kProtocolViolation, "the server's acknowledgement is " + byte_text(ack));
 }
 
@@ -75,20 +74,14 @@ void serve_transfer(Stream& stream, const Header& h, const Parameters& p, Events
                                                 std::to_string(kMaxSizeBytes) + " are carried");
   }
   events.connected(id, std::nullopt);
-  std::atomic<int64_t> received{0};
-  Sampler sampler(events, id, stream, false, received, Framing{0, kMaxSizeBytes}, start, p.sample_interval_ms * kMillisecond);
-  Received r = receive_payload(stream, h, Expected{h.seed ^ p.verify_seed_xor, p.verify_flip_at}, deadline, received);
-  const bool right = r.wrong_at < 0;
-  write_all(stream, right ? &kByteAccepted : &kByteRejected, 1, deadline);
-  Sample last = sampler.stop(r.end);
-  if (!right) {
-    events.error(id, code::kCorrupted, "byte " + std::to_string(r.wrong_at) + " is not the payload's");
-    return;
-  }
+  HandOver to(events, id);
+  Sampler sampler(events, id, stream, &to, to.handed(), Framing{0, kMaxSizeBytes}, start, p.sample_interval_ms * kMillisecond);
+  const Nanoseconds end = receive_payload(stream, h, to, deadline);
+  write_all(stream, &kByteAccepted, 1, deadline);
+  Sample last = sampler.stop(end);
   Result result;
-  result.size_bytes = r.size_bytes;
-  result.elapsed_ns = r.end - start;
-  result.digest = r.digest;
+  result.size_bytes = to.handed();
+  result.elapsed_ns = end - start;
   result.final = last;
   result.info = stream.info();
   events.result(id, result);
@@ -99,7 +92,6 @@ void serve_transfer(Stream& stream, const Header& h, const Parameters& p, Events
 void encode(const Header& h, uint8_t (&b)[kHeaderBytes]) {
   std::copy(h.id.begin(), h.id.end(), b);
   put_big_endian(b + 16, h.size_bytes | (h.open ? kOpenBit : 0));
-  put_big_endian(b + 24, h.seed);
 }
 
 Header decode_header(const uint8_t (&b)[kHeaderBytes]) {
@@ -108,11 +100,10 @@ Header decode_header(const uint8_t (&b)[kHeaderBytes]) {
   const uint64_t size = get_big_endian(b + 16);
   h.open = (size & kOpenBit) != 0;
   h.size_bytes = size & ~kOpenBit;
-  h.seed = get_big_endian(b + 24);
   return h;
 }
 
-void run_client(Backend& backend, const Parameters& p, Events& events, Interrupts& interrupts, std::atomic<bool>& delivered) {
+void run_client(Backend& backend, const Parameters& p, Input& input, Events& events, Interrupts& interrupts, std::atomic<bool>& delivered) {
   const std::string id = hex(p.transfer_id);
   const Nanoseconds begin = now();
   const Nanoseconds connect_deadline = after_ms(begin, p.connect_ms);
@@ -124,17 +115,20 @@ void run_client(Backend& backend, const Parameters& p, Events& events, Interrupt
     events.connected(id, connect_ns);
 
     uint8_t header[kHeaderBytes];
-    encode({p.transfer_id, static_cast<uint64_t>(p.size_bytes), p.seed, p.duration_ms > 0}, header);
+    encode({p.transfer_id, static_cast<uint64_t>(p.size_bytes), p.duration_ms > 0}, header);
     write_all(*stream, header, sizeof header, after_ms(now(), p.transfer_ms));
 
     const Nanoseconds start = now();
     const Nanoseconds deadline = after_ms(start, p.transfer_ms);
     std::atomic<int64_t> sent{0};  // of the stream
     const Framing f = framing(*stream, p);
-    Sampler sampler(events, id, *stream, true, sent, f, start, p.sample_interval_ms * kMillisecond);
+    Sampler sampler(events, id, *stream, nullptr, sent, f, start, p.sample_interval_ms * kMillisecond);
     Result result;
-    result.digest = p.duration_ms > 0 ? send_open(*stream, p, f, after_ms(start, p.duration_ms), deadline, sent)
-                                      : send_sized(*stream, p, deadline, sent);
+    if (p.duration_ms > 0) {
+      send_open(*stream, p, input, f, after_ms(start, p.duration_ms), deadline, sent);
+    } else {
+      send_sized(*stream, p, input, deadline, sent);
+    }
     check_acknowledgement(*stream, deadline);
     const Nanoseconds end = now();
     result.elapsed_ns = end - start;

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // maxMessage bounds an error's sentence, in bytes: it repeats input of others.
 const maxMessage = 2 << 10
 
-// events writes whole lines, one write each, from any goroutine.
+// events writes whole lines and blocks of payload, one write each, from any goroutine.
 type events struct {
 	mu  sync.Mutex
 	w   io.Writer
@@ -35,6 +36,18 @@ func (e *events) write(v *contract.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, err := e.w.Write(append(b, '\n')); err != nil {
+		e.log.Error("standard output failed", "error", err)
+	}
+}
+
+// block hands payload over: b has it after [blockHead] bytes for the line that announces it.
+func (e *events) block(transfer string, b []byte) {
+	line := fmt.Appendf(nil, `{"event":"%s","transfer":"%s","bytes":%d}`+"\n", contract.KindPayload, transfer, len(b)-blockHead)
+	b = b[blockHead-len(line):]
+	copy(b, line)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, err := e.w.Write(b); err != nil {
 		e.log.Error("standard output failed", "error", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"linktrial/internal/payload"
 	"linktrial/protocols/contract"
 )
 
@@ -27,13 +28,22 @@ name: test
 title: Test
 summary: TCP on the loopback interface
 version: 0.0.1
-contract: 1
+contract: 2
 command: [./test]
 network: tcp
 features: [duration]
 options:
   level: {type: int, default: 3, min: 1, max: 9, help: of no effect}
 `
+
+// testKey is the payload's of every client.
+var testKey = payload.NewKey(nil, 7)
+
+func testPayload(size int64) []byte {
+	b := make([]byte, size)
+	testKey.Fill(b, 0)
+	return b
+}
 
 type testConn struct{ net.Conn }
 
@@ -89,19 +99,34 @@ type output struct {
 	t       *testing.T
 	mu      sync.Mutex
 	events  []contract.Event
+	handed  map[string][]byte // payload, by transfer
 	changed chan struct{}
 }
 
-func newOutput(t *testing.T) *output { return &output{t: t, changed: make(chan struct{}, 1)} }
+func newOutput(t *testing.T) *output {
+	return &output{t: t, handed: map[string][]byte{}, changed: make(chan struct{}, 1)}
+}
 
+// payload is what has been handed over of a transfer.
+func (o *output) payload(transfer string) []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.handed[transfer]
+}
+
+// Write takes one event, and the payload that it announces: the harness writes them at once.
 func (o *output) Write(b []byte) (int, error) {
-	e, err := contract.ParseEvent(bytes.TrimSuffix(b, []byte("\n")))
-	if err != nil || !bytes.HasSuffix(b, []byte("\n")) {
-		o.t.Errorf("line %q: %v", b, err)
+	e, size, payload, err := contract.NewOutput(bytes.NewReader(b)).Next()
+	if err != nil || size+len(payload) != len(b) {
+		o.t.Errorf("%.200q: %v", b, err)
 		return len(b), nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if e.Event == contract.KindPayload {
+		o.handed[e.Transfer] = append(o.handed[e.Transfer], payload...)
+		return len(b), nil
+	}
 	o.events = append(o.events, *e)
 	select {
 	case o.changed <- struct{}{}:
@@ -144,8 +169,12 @@ func (s *stage) begin(t *testing.T, ctx context.Context, p *contract.Parameters)
 		t.Fatal(err)
 	}
 	out, code := newOutput(t), make(chan int, 1)
+	var source *payload.Source
+	if p.Role == contract.RoleClient {
+		source = payload.NewSource(testKey, p.Transfer.SizeBytes)
+	}
 	go func() {
-		code <- execute([]byte(testManifest), s.driver(), bytes.NewReader(doc), out, io.Discard, func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) })
+		code <- execute([]byte(testManifest), s.driver(), payload.Input(doc, source), out, io.Discard, func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) })
 	}()
 	return out, code
 }
@@ -162,12 +191,12 @@ func exit(t *testing.T, code <-chan int) int {
 }
 
 func parameters(role contract.Role, port int, size int64, id string) *contract.Parameters {
-	p := &contract.Parameters{Contract: 1, Role: role, Limits: contract.Limits{ConnectMS: 20_000, TransferMS: 20_000}, SampleIntervalMS: 1}
+	p := &contract.Parameters{Contract: contract.Version, Role: role, Limits: contract.Limits{ConnectMS: 20_000, TransferMS: 20_000}, SampleIntervalMS: 1}
 	if role == contract.RoleServer {
 		p.Local = contract.Endpoint{Address: "127.0.0.1", Port: port}
 	} else {
 		p.Remote = contract.Endpoint{Address: "127.0.0.1", Port: port}
-		p.Transfer = contract.Transfer{ID: id, SizeBytes: size, Seed: 7}
+		p.Transfer = contract.Transfer{ID: id, SizeBytes: size}
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,12 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// maxDocument bounds standard input, in bytes.
+// maxDocument bounds the document on standard input, in bytes.
 const maxDocument = 1 << 20
+
+// inputBuffer is how much of standard input is read at a time, in bytes, until the
+// payload is read in larger pieces.
+const inputBuffer = 16 << 10
 
 // Main is a driver's whole main function; it does not return.
 func Main(manifest []byte, d Driver) {
@@ -34,7 +39,8 @@ func Run(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Writer) i
 func execute(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Writer, begin func() (context.Context, context.CancelFunc)) int {
 	log := newLogger(stderr)
 	ev := &events{w: stdout, log: log}
-	p, err := readParameters(manifest, stdin)
+	in := bufio.NewReaderSize(stdin, inputBuffer)
+	p, err := readParameters(manifest, in)
 	if err != nil {
 		return ev.failed("", codeOf(err, contract.CodeBadParameters), err)
 	}
@@ -45,7 +51,7 @@ func execute(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Write
 	if err != nil {
 		return ev.failed(p.Transfer.ID, codeOf(err, contract.CodeUnsupported), err)
 	}
-	r := run{Driver: d, p: p, info: info, ev: ev, log: log}
+	r := run{Driver: d, p: p, info: info, in: in, ev: ev, log: log}
 	switch {
 	case d.Packets == nil:
 	case p.Role == contract.RoleServer:
@@ -68,17 +74,14 @@ func execute(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Write
 
 func newLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-func readParameters(manifest []byte, stdin io.Reader) (*contract.Parameters, error) {
+func readParameters(manifest []byte, in *bufio.Reader) (*contract.Parameters, error) {
 	m, err := contract.ParseManifest("driver.yaml", manifest)
 	if err != nil {
 		return nil, Failf(contract.CodeInternal, "the driver's own manifest: %w", err)
 	}
-	b, err := io.ReadAll(io.LimitReader(stdin, maxDocument+1))
+	b, err := readDocument(in)
 	if err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)
-	}
-	if len(b) > maxDocument {
-		return nil, fmt.Errorf("parameters: longer than %d bytes", maxDocument)
 	}
 	p, err := contract.ParseParameters(b)
 	if err != nil {
@@ -100,11 +103,29 @@ func readParameters(manifest []byte, stdin io.Reader) (*contract.Parameters, err
 	return p, nil
 }
 
+// readDocument reads the first line of standard input. What follows is the payload.
+func readDocument(in *bufio.Reader) ([]byte, error) {
+	var document []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		document = append(document, part...)
+		switch {
+		case len(document) > maxDocument:
+			return nil, fmt.Errorf("longer than %d bytes", maxDocument)
+		case err == nil, errors.Is(err, io.EOF):
+			return document, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
 // run is one driver process with its parameters.
 type run struct {
 	Driver
 	p    *contract.Parameters
 	info *contract.Info
+	in   io.Reader // the payload, of a client
 	ev   *events
 	log  *slog.Logger
 }

@@ -45,7 +45,8 @@ type sampler struct {
 	sender   bool
 	payload  func(stream int64) int64 // of so many bytes after the header; nil: all of them
 	start    time.Time
-	bytes    atomic.Int64  // payload sent, or received
+	in       *incoming     // of a server
+	bytes    atomic.Int64  // payload sent, or received and handed over
 	acked    int64         // the highest seen
 	last     time.Duration // the moment of the last sample
 
@@ -54,9 +55,14 @@ type sampler struct {
 	done chan struct{}
 }
 
-func (r *run) sample(c Conn, transfer string, sender bool, start time.Time) *sampler {
-	s := &sampler{ev: r.ev, conn: c, transfer: transfer, sender: sender, start: start,
+// sample begins the samples of a transfer: of what is received where in is set, else of
+// what is sent.
+func (r *run) sample(c Conn, transfer string, in *incoming, start time.Time) *sampler {
+	s := &sampler{ev: r.ev, conn: c, transfer: transfer, sender: in == nil, start: start, in: in,
 		quit: make(chan struct{}), done: make(chan struct{})}
+	if in != nil {
+		in.handed = &s.bytes
+	}
 	if r.p.Transfer.DurationMS > 0 {
 		s.payload = openPayload
 	}
@@ -85,6 +91,9 @@ func (s *sampler) loop(interval time.Duration) {
 
 func (s *sampler) take(elapsed time.Duration) contract.Sample {
 	s.last = max(s.last, elapsed)
+	if s.in != nil {
+		s.in.flush() // what a sample counts is there before it
+	}
 	x := contract.Sample{ElapsedNS: s.last.Nanoseconds(), SentBytes: s.bytes.Load()}
 	s.conn.Sample(&x, s.sender)
 	if x.AckedBytes != nil {

@@ -2,8 +2,6 @@ package harness
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"net"
@@ -14,14 +12,14 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// readBuffer is how much is read, checked and hashed at a time, in bytes.
+// readBuffer is how much is read at a time at most, in bytes.
 const readBuffer = 128 << 10
 
 // acceptPause lets connections end when the process has no descriptor left.
 const acceptPause = 50 * time.Millisecond
 
 // buffers are the read buffers of connections, kept between transfers.
-var buffers = sync.Pool{New: func() any { b := make([]byte, readBuffer); return &b }}
+var buffers = sync.Pool{New: func() any { b := make([]byte, blockHead+readBuffer); return &b }}
 
 // server accepts transfers until ctx ends.
 func (r *run) server(ctx context.Context) int {
@@ -83,11 +81,8 @@ func (r *run) serve(ctx context.Context, c Conn) {
 	}
 	if err != nil {
 		r.ev.fail(h.ID.String(), codeOf(err, contract.CodeInternal), err)
-		var answered *answeredError
-		if !errors.As(err, &answered) {
-			c.Abort()
-			return
-		}
+		c.Abort()
+		return
 	}
 	// The client closes first, once it has the last byte. Until then the
 	// connection stays, however long the link is down: a connection without an
@@ -128,14 +123,7 @@ func (r *run) header(ctx context.Context, c Conn) (*contract.Header, error) {
 	return &h, nil
 }
 
-// answeredError is the failure of a transfer whose client still has to get
-// its answer: the connection is closed in order.
-type answeredError struct{ error }
-
-func (e *answeredError) Unwrap() error { return e.error }
-
-// receive reads and checks the payload. A wrong one is read to its end all the
-// same, so that the client, which listens only then, gets the answer.
+// receive reads the payload and hands it over.
 func (r *run) receive(ctx context.Context, c Conn, h *contract.Header) error {
 	id := h.ID.String()
 	const late = "the payload did not arrive within limits.transfer_ms"
@@ -145,15 +133,12 @@ func (r *run) receive(ctx context.Context, c Conn, h *contract.Header) error {
 		return err
 	}
 	r.ev.write(&contract.Event{Event: contract.KindConnected, Transfer: id})
-	s := r.sample(c, id, false, start)
-	defer s.end()
-
 	bp := buffers.Get().(*[]byte)
 	defer buffers.Put(bp)
-	in := incoming{c: c, seed: h.Seed ^ r.p.VerifySeedXOR, sum: sha256.New(), got: &s.bytes, buf: *bp, flip: -1, wrong: -1}
-	if r.p.VerifyFlipAt != nil {
-		in.flip = *r.p.VerifyFlipAt
-	}
+	in := incoming{c: c, ev: r.ev, transfer: id, buf: *bp, from: blockHead, to: blockHead}
+	s := r.sample(c, id, &in, start)
+	defer s.end()
+
 	read := in.sized
 	if h.Open {
 		read = in.open
@@ -162,19 +147,12 @@ func (r *run) receive(ctx context.Context, c Conn, h *contract.Header) error {
 		return settle(ctx, err, contract.CodeTransferTimeout, late)
 	}
 	elapsed := time.Since(start)
-	answer := byte(contract.ByteAccepted)
-	if in.wrong >= 0 {
-		answer = contract.ByteRejected
-	}
-	if _, err := c.Write([]byte{answer}); err != nil {
+	in.flush()
+	if _, err := c.Write([]byte{contract.ByteAccepted}); err != nil {
 		return settle(ctx, err, contract.CodeTransferTimeout, late)
 	}
-	if in.wrong >= 0 {
-		return &answeredError{Failf(contract.CodeCorrupted, "byte %d is not the payload's", in.wrong)}
-	}
 	r.ev.write(&contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
-		SizeBytes: s.bytes.Load(), ElapsedNS: elapsed.Nanoseconds(), Digest: hex.EncodeToString(in.sum.Sum(nil)),
-		Final: s.finish(elapsed), Info: c.Info(), Paths: pathsOf(c, false),
+		SizeBytes: s.bytes.Load(), ElapsedNS: elapsed.Nanoseconds(), Final: s.finish(elapsed), Info: c.Info(), Paths: pathsOf(c, false),
 	}})
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"linktrial/protocols/haul"
 )
@@ -159,7 +160,9 @@ func throughRouter(t *testing.T) (client, server *haul.Conn, r *router) {
 	t.Helper()
 	l := listen(t, haul.Options{})
 	r = newRouter(t, l.Addr())
-	client, err := haul.Dial(soon(t), netip.AddrPort{}, addressOf(r.front), haul.Options{})
+	// A client that only receives says nothing on its own, and whoever sends to the
+	// address that the router has forgotten is told that nobody is there.
+	client, err := haul.Dial(soon(t), netip.AddrPort{}, addressOf(r.front), haul.Options{KeepAlive: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

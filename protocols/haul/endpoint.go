@@ -44,8 +44,11 @@ func (c *Conn) refused(now time.Duration) {
 	if over, _ := c.core.Closed(); over {
 		return
 	}
+	if c.core.Moving() {
+		return // nobody is there: the client is elsewhere
+	}
 	open := c.core.Open()
-	if err := c.port.Refused(now, open || c.end.client == nil); err != nil {
+	if err := c.port.Refused(now, open || c.end.client == nil, c.core.Stats().Timeout); err != nil {
 		if open {
 			c.core.Abort("the port is closed")
 		}
@@ -111,9 +114,11 @@ func (e *endpoint) Flush(now time.Duration) (deadline time.Duration) {
 	}
 	each := func(c *Conn) {
 		if c.touched {
-			c.touched = false
-			e.transmit(now, c)
+			c.touched = e.transmit(now, c)
 			c.tell()
+			if c.touched {
+				earlier(max(now, 1))
+			}
 		}
 		if at, ok := c.core.Deadline(); ok {
 			earlier(at)
@@ -133,16 +138,19 @@ func (e *endpoint) Flush(now time.Duration) (deadline time.Duration) {
 	return deadline
 }
 
-// transmit queues what a connection has to send now.
-func (e *endpoint) transmit(now time.Duration, c *Conn) {
+// transmit queues what a connection has to send now, and reports whether there may be
+// more. It stops after a batch: on a node that sends more slowly than the pacing allows,
+// time goes on as fast as packets go out, and what has arrived would not be read before
+// the window is full.
+func (e *endpoint) transmit(now time.Duration, c *Conn) (more bool) {
 	for {
 		room := e.Room()
 		n, to := c.core.Transmit(now, room)
 		if n == 0 {
-			return
+			return false
 		}
 		if e.queue(room[:n], to) {
-			now = e.Now()
+			return true
 		}
 	}
 }

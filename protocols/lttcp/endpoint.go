@@ -44,7 +44,8 @@ func (c *Conn) refused(now time.Duration) {
 		return
 	}
 	open := c.core.Open()
-	if err := c.port.Refused(now, open || c.end.client == nil); err != nil {
+	// An end of LT-TCP cannot move to another address, so a closed port is its end.
+	if err := c.port.Refused(now, open || c.end.client == nil, 0); err != nil {
 		if open {
 			c.core.Abort()
 		}

@@ -31,7 +31,7 @@ func (s *suite) runApart(ctx context.Context, group []*check, broken string, rep
 	for i, c := range group {
 		sub := &suite{
 			target: s.target, o: s.o, command: s.command, unsupported: s.unsupported, instead: s.instead,
-			ports: s.ports + i*portsApart, transfers: s.transfers + uint64(i)*transfersApart,
+			ports: s.ports + i*portsApart, transfers: s.transfers + uint64(i)*transfersApart, secret: s.secret,
 		}
 		out[i], subs[i] = make(chan outcome, 1), sub
 		wg.Go(func() {

@@ -45,12 +45,12 @@ func checkRelayListen(ctx context.Context, s *suite) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		taken := s.relayParams(contract.RoleServer, contract.Endpoint{Address: serverAddress, Port: 9})
+		taken := s.relayParams(contract.RoleServer, contract.Endpoint{Address: s.net.at.server, Port: 9})
 		if _, err := fmt.Sscan(port, &taken.Local.Port); err != nil {
 			return "", err
 		}
-		absent := s.relayParams(contract.RoleServer, contract.Endpoint{Address: serverAddress, Port: 9})
-		absent.Local.Address = nowhere
+		absent := s.relayParams(contract.RoleServer, contract.Endpoint{Address: s.net.at.server, Port: 9})
+		absent.Local.Address = s.net.at.nowhere
 		for what, params := range map[string]*contract.Parameters{"a second relay on the same port": taken, "a relay whose local.address this node does not have": absent} {
 			r, err := s.beginAt(contract.RoleServer, params)
 			if err != nil {
@@ -82,7 +82,7 @@ func checkRelayRefused(ctx context.Context, s *suite) (string, error) {
 	address, _ := s.net.address(contract.RoleServer)
 	remotes := map[string]contract.Endpoint{"no server listens": {Address: address, Port: s.port()}}
 	if s.net.loopback == "" {
-		remotes["no route leads to the server"] = contract.Endpoint{Address: nowhere, Port: 9}
+		remotes["no route leads to the server"] = contract.Endpoint{Address: s.net.at.nowhere, Port: 9}
 	}
 	var slowest time.Duration
 	for what, remote := range remotes {

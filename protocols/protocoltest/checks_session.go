@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -25,7 +26,7 @@ func checkLocalAddress(ctx context.Context, s *suite) (string, error) {
 	}
 	other, another := "127.0.0.2", "127.0.0.3"
 	if s.net.link != nil {
-		other, another = serverAddress2, clientAddress2
+		other, another = s.net.at.server2, s.net.at.client2
 	}
 	p := s.clientParams(sp.Local.Port, kib)
 	p.Remote.Address = other
@@ -45,6 +46,10 @@ func checkLocalAddress(ctx context.Context, s *suite) (string, error) {
 	}
 	if s.net.link == nil {
 		return "the server alone: the loopback interface does not show whose packets it carries", nil
+	}
+	// What the client before has sent last is not this one's.
+	if err := s.net.link.Up.Drain(ctx); err != nil {
+		return "", err
 	}
 	before := s.net.link.Up.Traffic().Sources
 	p = s.clientParams(sp.Local.Port, kib)
@@ -106,7 +111,7 @@ func withStrange(p *contract.Parameters) ([]byte, error) {
 
 func checkUnknownFields(ctx context.Context, s *suite) (string, error) {
 	begin := func(p *contract.Parameters) (*proc, error) {
-		p.Link = &contract.Link{RateBitsPerSecond: 1_000_000, RoundTripMS: 20, MTUBytes: 1500, LossShare: 0.01}
+		p.Link = &contract.Link{RateBitsPerSecond: 1_000_000, ChannelRateBitsPerSecond: 1_100_000, RoundTripMS: 20, MTUBytes: 1500, LossShare: 0.01}
 		doc, err := withStrange(p)
 		if err != nil {
 			return nil, err
@@ -173,7 +178,7 @@ func checkNoRoute(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	p := s.clientParams(s.port(), kib)
-	p.Remote.Address = nowhere
+	p.Remote.Address = s.net.at.nowhere
 	p.Device = "" // to a socket that is bound to an interface, everything is there
 	p.Limits.ConnectMS = refusedLimit.Milliseconds()
 	c, err := s.begin(p)
@@ -181,7 +186,7 @@ func checkNoRoute(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	if _, err := s.failure(ctx, c, s.o.waits.ready, contract.CodeUnreachable); err != nil {
-		return "", fmt.Errorf("no route leads to %s; limits.connect_ms is %d: %w", nowhere, p.Limits.ConnectMS, err)
+		return "", fmt.Errorf("no route leads to %s; limits.connect_ms is %d: %w", s.net.at.nowhere, p.Limits.ConnectMS, err)
 	}
 	return fmt.Sprintf("unreachable after %s", time.Since(c.began).Round(time.Millisecond)), nil
 }
@@ -305,7 +310,7 @@ func (s *suite) waiting(params *contract.Parameters) (*proc, func() error, error
 		return nil, nil, err
 	}
 	return p, func() error {
-		_, err := w.Write(doc)
+		_, err := io.Copy(w, s.input(params.Role, doc))
 		return errors.Join(err, w.Close())
 	}, nil
 }
@@ -396,23 +401,23 @@ func (s *suite) asleep(ctx context.Context, p *proc) error {
 // checkNoSuchAddress has both roles bind an address that the node does not have.
 func checkNoSuchAddress(ctx context.Context, s *suite) (string, error) {
 	p := s.serverParams()
-	p.Local.Address = nowhere
+	p.Local.Address = s.net.at.nowhere
 	srv, err := s.begin(p)
 	if err != nil {
 		return "", err
 	}
 	if _, err := s.failure(ctx, srv, s.o.waits.ready, contract.CodeListenFailed); err != nil {
-		return "", fmt.Errorf("a server whose local.address is %s, which this node does not have: %w", nowhere, err)
+		return "", fmt.Errorf("a server whose local.address is %s, which this node does not have: %w", s.net.at.nowhere, err)
 	}
 	p = s.clientParams(s.port(), kib)
-	p.Local.Address = nowhere
+	p.Local.Address = s.net.at.nowhere
 	p.Limits.ConnectMS = refusedLimit.Milliseconds()
 	c, err := s.begin(p)
 	if err != nil {
 		return "", err
 	}
 	if _, err := s.failure(ctx, c, s.o.waits.ready, contract.CodeUnreachable); err != nil {
-		return "", fmt.Errorf("a client whose local.address is %s, which this node does not have: %w", nowhere, err)
+		return "", fmt.Errorf("a client whose local.address is %s, which this node does not have: %w", s.net.at.nowhere, err)
 	}
 	return "", nil
 }
@@ -421,7 +426,7 @@ func checkNoSuchAddress(ctx context.Context, s *suite) (string, error) {
 func checkIPv6(ctx context.Context, s *suite) (string, error) {
 	here, there := "::1", "::1"
 	if s.net.link != nil {
-		here, there = clientAddress6, serverAddress6
+		here, there = s.net.at.client6, s.net.at.server6
 	} else if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
 		return "", skip("this node has no IPv6: %v", err)
 	} else if err := l.Close(); err != nil {

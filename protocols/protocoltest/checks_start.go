@@ -145,25 +145,26 @@ func (s *suite) refused(ctx context.Context, what string, role contract.Role, do
 
 func checkBadParameters(ctx context.Context, s *suite) (string, error) {
 	server := fmt.Sprintf(`"local":{"address":%q,"port":%d},"options":{},"limits":{"connect_ms":1000,"transfer_ms":1000}`, s.serverParams().Local.Address, s.port())
-	client := strings.ReplaceAll(server, "local", "remote") + `,"transfer":{"id":"%s","size_bytes":%s,"seed":"%s"}`
+	client := strings.ReplaceAll(server, "local", "remote") + `,"transfer":{"id":"%s","size_bytes":%s}`
 	const id = "000102030405060708090a0b0c0d0e0f"
 	cases := []struct{ what, document string }{
 		{"nothing", ""},
-		{"half a document", `{"contract":1,"role":"probe"`},
+		{"half a document", `{"contract":2,"role":"probe"`},
 		{"not an object", `[1]`},
-		{"another version", `{"contract":2,"role":"probe"}`},
+		{"another version", `{"contract":1,"role":"probe"}`},
 		{"no version", `{"role":"probe"}`},
-		{"an unknown role", `{"contract":1,"role":"router"}`},
-		{"a role that is a number", `{"contract":1,"role":1}`},
-		{"a server without an address", `{"contract":1,"role":"server","options":{},"limits":{}}`},
-		{"a port of 65536", `{"contract":1,"role":"server","local":{"address":"127.0.0.1","port":65536},"options":{},"limits":{}}`},
-		{"a client without a transfer", `{"contract":1,"role":"client",` + strings.ReplaceAll(server, "local", "remote") + `}`},
-		{"a transfer id in capitals", `{"contract":1,"role":"client",` + fmt.Sprintf(client, strings.ToUpper(id), "1", "1") + `}`},
-		{"a negative size", `{"contract":1,"role":"client",` + fmt.Sprintf(client, id, "-1", "1") + `}`},
-		{"a seed beyond 64 bits", `{"contract":1,"role":"client",` + fmt.Sprintf(client, id, "1", "18446744073709551616") + `}`},
-		{"a relay without a remote address", `{"contract":1,"role":"relay",` + server + `}`},
-		{"a relay without a port", `{"contract":1,"role":"relay",` + server + `,"remote":{"address":"127.0.0.1"}}`},
-		{"options that are a list", `{"contract":1,"role":"server",` + strings.ReplaceAll(server, `"options":{}`, `"options":[1]`) + `}`},
+		{"an unknown role", `{"contract":2,"role":"router"}`},
+		{"a role that is a number", `{"contract":2,"role":1}`},
+		{"a server without an address", `{"contract":2,"role":"server","options":{},"limits":{}}`},
+		{"an address with a zone", `{"contract":2,"role":"server","local":{"address":"fe80::1%lo","port":7001},"options":{},"limits":{}}`},
+		{"addresses of two families", `{"contract":2,"role":"client","local":{"address":"::1"},` + strings.Replace(fmt.Sprintf(client, id, "1"), s.serverParams().Local.Address, "127.0.0.1", 1) + `}`},
+		{"a port of 65536", `{"contract":2,"role":"server","local":{"address":"127.0.0.1","port":65536},"options":{},"limits":{}}`},
+		{"a client without a transfer", `{"contract":2,"role":"client",` + strings.ReplaceAll(server, "local", "remote") + `}`},
+		{"a transfer id in capitals", `{"contract":2,"role":"client",` + fmt.Sprintf(client, strings.ToUpper(id), "1") + `}`},
+		{"a negative size", `{"contract":2,"role":"client",` + fmt.Sprintf(client, id, "-1") + `}`},
+		{"a relay without a remote address", `{"contract":2,"role":"relay",` + server + `}`},
+		{"a relay without a port", `{"contract":2,"role":"relay",` + server + `,"remote":{"address":"127.0.0.1"}}`},
+		{"options that are a list", `{"contract":2,"role":"server",` + strings.ReplaceAll(server, `"options":{}`, `"options":[1]`) + `}`},
 	}
 	for _, role := range []contract.Role{contract.RoleClient, contract.RoleServer, contract.RoleRelay} {
 		if s.target.Manifest.Plays(role) {

@@ -2,26 +2,11 @@ package protocoltest
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"time"
 
 	"linktrial/protocols/contract"
 )
-
-// digest is the SHA-256 of a payload.
-func digest(size int64, seed uint64) string {
-	h := sha256.New()
-	b := make([]byte, 64*kib)
-	for at := int64(0); at < size; {
-		n := min(int64(len(b)), size-at)
-		contract.Payload(b[:n], seed, uint64(at))
-		h.Write(b[:n])
-		at += n
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
 
 func rate(r *contract.Result) string {
 	return fmt.Sprintf("connected in %s, %.2f KB/s", time.Duration(r.ConnectNS).Round(time.Microsecond), float64(r.SizeBytes)/1024/(float64(r.ElapsedNS)/1e9))
@@ -87,21 +72,6 @@ func checkSamples(ctx context.Context, s *suite) (string, error) {
 		}
 		return fmt.Sprintf("%d of the client and %d of the server in %s, every %d ms", counts[0], counts[1], time.Duration(r.ElapsedNS).Round(time.Millisecond), intervalMS), nil
 	}
-}
-
-func checkWrongPayload(ctx context.Context, s *suite) (string, error) {
-	sp := s.serverParams()
-	sp.VerifySeedXOR = 1
-	srv, err := s.serve(ctx, sp)
-	if err != nil {
-		return "", err
-	}
-	for _, size := range []int64{kib, mib} {
-		if err := s.rejected(ctx, srv, s.clientParams(sp.Local.Port, size)); err != nil {
-			return "", fmt.Errorf("a server that expects another payload, %d bytes: %w", size, err)
-		}
-	}
-	return "", nil
 }
 
 func checkHundred(ctx context.Context, s *suite) (string, error) {

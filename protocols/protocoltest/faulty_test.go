@@ -53,7 +53,7 @@ name: faulty
 title: Faulty
 summary: TCP with one fault
 version: 0.0.1
-contract: 1
+contract: 2
 command: [./driver]
 network: tcp
 roles: [client, server, relay]
@@ -69,8 +69,9 @@ var spun atomic.Int64
 // faultyDriver is a correct driver but for one fault.
 func faultyDriver(fault string) int {
 	beforeDocument(fault)
-	doc, err := io.ReadAll(os.Stdin)
-	if err != nil {
+	in := bufio.NewReader(os.Stdin)
+	doc, err := in.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
 		return 1
 	}
 	var p contract.Parameters
@@ -109,7 +110,7 @@ func faultyDriver(fault string) int {
 	case "silent-probe":
 		drop(func(e *contract.Event) bool { return p.Role == contract.RoleProbe })
 	case "any-version":
-		edit(func(m map[string]any) { m["contract"] = 1 })
+		edit(func(m map[string]any) { m["contract"] = 2 })
 	case "any-role":
 		edit(func(m map[string]any) {
 			if m["role"] == "router" {
@@ -128,12 +129,6 @@ func faultyDriver(fault string) int {
 		code = func(c int) int { return 2 * c }
 	case "any-option":
 		edit(func(m map[string]any) { m["options"] = map[string]any{} })
-	case "digest-of-nothing":
-		onResult(func(r *contract.Result) {
-			if r.SizeBytes == 0 {
-				r.Digest = strings.Repeat("0", 64)
-			}
-		})
 	case "slow-clock":
 		onResult(func(r *contract.Result) { r.ElapsedNS += int64(time.Hour) })
 	case "fast-clock":
@@ -186,26 +181,17 @@ func faultyDriver(fault string) int {
 	case "too-many-samples":
 		edit(func(m map[string]any) { m["sample_interval_ms"] = 1 })
 		out.each = func(e *contract.Event) bool { out.times = 30; return true } // also where a busy machine misses beats
-	case "no-verification":
-		edit(func(m map[string]any) { delete(m, "verify_seed_xor") })
-	case "verifies-first-kib":
-		edit(func(m map[string]any) {
-			if at, ok := m["verify_flip_at"].(float64); ok && at >= kib {
-				delete(m, "verify_flip_at")
+	case "makes-up":
+		out.block = func(b []byte, _ int) []byte { clear(b); return b }
+	case "leaves-out-end":
+		out.block = func(b []byte, at int) []byte {
+			if at+len(b) > mib {
+				clear(b[len(b)-1:])
 			}
-		})
-	case "verifies-no-end": // that is not a whole block of 8
-		edit(func(m map[string]any) {
-			if at, ok := m["verify_flip_at"].(float64); ok && at >= mib {
-				delete(m, "verify_flip_at")
-			}
-		})
-	case "rejects-all":
-		edit(func(m map[string]any) {
-			if m["verify_flip_at"] != nil {
-				m["verify_seed_xor"] = "1"
-			}
-		})
+			return b
+		}
+	case "hands-over-less":
+		out.block = func(b []byte, at int) []byte { return b[:len(b)-1] }
 	case "endless-transfer":
 		edit(func(m map[string]any) { m["limits"].(map[string]any)["transfer_ms"] = 0 })
 	case "wrong-code":
@@ -273,20 +259,26 @@ func faultyDriver(fault string) int {
 	if isOfProbe(fault) {
 		d = harness.Driver{Probe: d.Probe, Packets: probePackets(fault)}
 	}
-	return code(harness.Run([]byte(manifestOf(fault)), d, bytes.NewReader(doc), out, os.Stderr))
+	return code(harness.Run([]byte(manifestOf(fault)), d, io.MultiReader(bytes.NewReader(append(bytes.TrimRight(doc, "\n"), '\n')), in), out, os.Stderr))
 }
 
 // eventFilter changes events on their way out.
 type eventFilter struct {
 	w     io.Writer
 	each  func(*contract.Event) bool
+	block func(b []byte, at int) []byte // changes payload that is handed over; nil: nothing
+	at    int                           // payload handed over so far
 	times int
 }
 
 func (f *eventFilter) Write(b []byte) (int, error) {
 	var e contract.Event
-	if err := json.Unmarshal(b, &e); err != nil {
+	line, payload, _ := bytes.Cut(b, []byte("\n"))
+	if err := json.Unmarshal(line, &e); err != nil {
 		return 0, err
+	}
+	if e.Event == contract.KindPayload {
+		return len(b), f.hand(&e, payload)
 	}
 	if !f.each(&e) {
 		return len(b), nil
@@ -304,6 +296,23 @@ func (f *eventFilter) Write(b []byte) (int, error) {
 		}
 	}
 	return len(b), nil
+}
+
+// hand writes a block.
+func (f *eventFilter) hand(e *contract.Event, b []byte) error {
+	at := f.at
+	f.at += len(b)
+	if f.block != nil {
+		b = f.block(bytes.Clone(b), at)
+	}
+	if e.Bytes = len(b); e.Bytes == 0 {
+		return nil
+	}
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = f.w.Write(append(append(line, '\n'), b...))
+	}
+	return err
 }
 
 func tcpDriver(fault string) harness.Driver {
@@ -346,7 +355,7 @@ func tcpDriver(fault string) harness.Driver {
 			if err != nil {
 				return nil, err
 			}
-			return &faultyListener{Listener: l, fault: fault, wrong: p.VerifyFlipAt != nil, free: make(chan struct{}, 1)}, nil
+			return &faultyListener{Listener: l, fault: fault, free: make(chan struct{}, 1)}, nil
 		},
 		Relay: relayOf(fault),
 		Dial: func(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
@@ -378,7 +387,6 @@ func tcpDriver(fault string) harness.Driver {
 type faultyListener struct {
 	net.Listener
 	fault string
-	wrong bool          // a payload, as far as this server has been told
 	free  chan struct{} // of a serial server
 	count atomic.Int64
 }
@@ -408,10 +416,6 @@ type faultyConn struct {
 }
 
 func (c *faultyConn) Read(b []byte) (int, error) {
-	if c.fault == "stops-at-wrong-byte" && c.l != nil && c.l.wrong && c.got > contract.HeaderSize {
-		_, _ = c.Conn.Write([]byte{contract.ByteRejected})
-		return 0, harness.Failf(contract.CodeCorrupted, "a byte is wrong")
-	}
 	if c.fault == "clock-ends-at-ack" && c.l == nil && c.got > 0 {
 		c.awaitAcknowledged()
 	}
@@ -440,9 +444,6 @@ func (c *faultyConn) Sample(x *contract.Sample, sender bool) {
 func (c *faultyConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.wrote = true
-	if c.l != nil && len(b) == 1 && b[0] == contract.ByteRejected && c.fault == "forgets-rejected" {
-		c.Abort()
-	}
 	if c.l != nil && len(b) == 1 && b[0] == contract.ByteAccepted {
 		switch c.fault {
 		case "forgets":

@@ -9,24 +9,18 @@ import (
 	"linktrial/protocols/protocoltest/link"
 )
 
-// The further addresses of either side, where a check has a [link.Link] of its own.
-const (
-	clientAddress2 = "192.0.2.2"
-	serverAddress2 = "198.51.100.2"
-	// The same in IPv6 (RFC 3849).
-	clientAddress6 = "2001:db8:1::1"
-	serverAddress6 = "2001:db8:2::1"
-	// nowhere is an address that no route leads to (RFC 5737, TEST-NET-3).
-	nowhere = "203.0.113.1"
-)
-
 // flowingBytes is more than any handshake: who has sent so much has started
 // the clock, which runs from just after the header is written.
 const flowingBytes = 16 * kib
 
 // newLinkNetwork makes a client and a server namespace with a link between them
-// that the suite carries.
-func newLinkNetwork(client, server []string) (*network, error) {
+// that the suite carries; all: each end has further addresses, and of IPv6.
+func newLinkNetwork(all bool) (*network, error) {
+	a := drawAddresses()
+	client, server := []string{a.client}, []string{a.server}
+	if all {
+		client, server = append(client, a.client2, a.client6), append(server, a.server2, a.server6)
+	}
 	l, err := link.New(client, server)
 	if errors.Is(err, link.ErrNoTUN) {
 		return nil, skip("%v", link.ErrNoTUN)
@@ -34,18 +28,16 @@ func newLinkNetwork(client, server []string) (*network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a link between network namespaces: %w", err)
 	}
-	return &network{client: l.Client, server: l.Server, link: l}, nil
+	return &network{client: l.Client, server: l.Server, link: l, at: a}, nil
 }
 
 // newNetworkApart is the network of a check that runs apart, with all addresses;
 // or the loopback interface under the conditions of [newNetwork].
 func newNetworkApart(loopback string) (*network, error) {
 	if loopback != "" {
-		return &network{loopback: loopback}, nil
+		return &network{loopback: loopback, at: drawAddresses()}, nil
 	}
-	return newLinkNetwork(
-		[]string{clientAddress, clientAddress2, clientAddress6},
-		[]string{serverAddress, serverAddress2, serverAddress6})
+	return newLinkNetwork(true)
 }
 
 // needLink skips a check that needs the suite's own link.
@@ -63,7 +55,7 @@ func (s *suite) onLink(measure func(*link.Link) error) error {
 	if s.net.loopback != "" {
 		return skip("packets on the loopback interface cannot be held: %s", s.net.loopback)
 	}
-	n, err := newLinkNetwork([]string{clientAddress}, []string{serverAddress})
+	n, err := newLinkNetwork(false)
 	if err != nil {
 		return err
 	}

@@ -24,17 +24,11 @@ type network struct {
 	client, server, router *os.File   // nil on the loopback interface
 	link                   *link.Link // in the place of the router, where the suite carries the packets
 	loopback               string     // why there are no namespaces
+	at                     addresses  // but for those of the loopback interface
 	firstPort              int
 }
 
-// The networks on either side of the router (RFC 5737, TEST-NET-1 and 2).
-const (
-	clientAddress = "192.0.2.1"
-	clientRouter  = "192.0.2.254"
-	serverAddress = "198.51.100.1"
-	serverRouter  = "198.51.100.254"
-	device        = link.Device
-)
+const device = link.Device
 
 func newNetwork(loopback bool) (*network, error) {
 	reason := ""
@@ -46,9 +40,9 @@ func newNetwork(loopback bool) (*network, error) {
 	}
 	if reason != "" {
 		// Below the ports that the kernel gives to clients, elsewhere for every process.
-		return &network{loopback: reason, firstPort: 20000 + os.Getpid()*97%12000}, nil
+		return &network{loopback: reason, firstPort: 20000 + os.Getpid()*97%12000, at: drawAddresses()}, nil
 	}
-	n := &network{firstPort: 7000}
+	n := &network{firstPort: 7000, at: drawAddresses()}
 	for _, f := range []**os.File{&n.client, &n.server, &n.router} {
 		ns, err := namespace.Unnamed()
 		if err != nil {
@@ -75,8 +69,8 @@ func (n *network) connect() error {
 		address, gateway, far string
 		port                  string
 	}{
-		{n.client, clientAddress, clientRouter, serverAddress, "client"},
-		{n.server, serverAddress, serverRouter, clientAddress, "server"},
+		{n.client, n.at.client, n.at.clientRouter, n.at.server, "client"},
+		{n.server, n.at.server, n.at.serverRouter, n.at.client, "server"},
 	} {
 		end, err := netlink.NewHandleAt(netns.NsHandle(side.ns.Fd()))
 		if err != nil {
@@ -88,37 +82,48 @@ func (n *network) connect() error {
 		if err := router.LinkAdd(veth); err != nil {
 			return fmt.Errorf("veth to the %s: %w", side.port, err)
 		}
-		if err := up(router, side.port, side.gateway); err != nil {
+		// Both sides are of one network: the router has a route to each end alone.
+		port, err := up(router, side.port, side.gateway, 32)
+		if err != nil {
 			return err
 		}
-		if err := up(end, device, side.address); err != nil {
+		if err := router.RouteAdd(&netlink.Route{LinkIndex: port.Attrs().Index, Dst: hostOf(side.address), Scope: netlink.SCOPE_LINK}); err != nil {
+			return fmt.Errorf("route to the %s: %w", side.port, err)
+		}
+		if _, err := up(end, device, side.address, 24); err != nil {
 			return err
 		}
-		if err := up(end, "lo", ""); err != nil {
+		if _, err := up(end, "lo", "", 0); err != nil {
 			return err
 		}
-		if err := end.RouteAdd(&netlink.Route{Dst: &net.IPNet{IP: net.ParseIP(side.far).To4(), Mask: net.CIDRMask(32, 32)}, Gw: net.ParseIP(side.gateway)}); err != nil {
+		if err := end.RouteAdd(&netlink.Route{Dst: hostOf(side.far), Gw: net.ParseIP(side.gateway)}); err != nil {
 			return fmt.Errorf("route of the %s: %w", side.port, err)
 		}
 	}
 	return n.restore()
 }
 
-func up(h *netlink.Handle, name, ip string) error {
+// hostOf is an IPv4 address alone, as a network.
+func hostOf(ip string) *net.IPNet {
+	return &net.IPNet{IP: net.ParseIP(ip).To4(), Mask: net.CIDRMask(32, 32)}
+}
+
+// up gives an interface an address (empty: none) of a network of so many bits, and sets it up.
+func up(h *netlink.Handle, name, ip string, bits int) (netlink.Link, error) {
 	l, err := h.LinkByName(name)
 	if err != nil {
-		return fmt.Errorf("interface %s: %w", name, err)
+		return nil, fmt.Errorf("interface %s: %w", name, err)
 	}
 	if ip != "" {
-		a := &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(ip).To4(), Mask: net.CIDRMask(24, 32)}}
+		a := &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(ip).To4(), Mask: net.CIDRMask(bits, 32)}}
 		if err := h.AddrAdd(l, a); err != nil {
-			return fmt.Errorf("address of %s: %w", name, err)
+			return nil, fmt.Errorf("address of %s: %w", name, err)
 		}
 	}
 	if err := h.LinkSetUp(l); err != nil {
-		return fmt.Errorf("bring up %s: %w", name, err)
+		return nil, fmt.Errorf("bring up %s: %w", name, err)
 	}
-	return nil
+	return l, nil
 }
 
 // forward lets packets through or drops them silently: a host that does not
@@ -176,9 +181,9 @@ func (n *network) address(r contract.Role) (ip, dev string) {
 	case n.loopback != "":
 		return "127.0.0.1", ""
 	case r == contract.RoleServer:
-		return serverAddress, device
+		return n.at.server, device
 	default:
-		return clientAddress, device
+		return n.at.client, device
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"linktrial/internal/notify"
+	"linktrial/internal/payload"
 	"linktrial/internal/process"
 	"linktrial/protocols/contract"
 )
@@ -45,6 +46,10 @@ type proc struct {
 	mu      sync.Mutex
 	changed notify.Notifier
 	events  []seen
+	handed  map[string]*payload.Arrived // payload, by transfer
+	probe   bool                        // it carries probes
+	block   int                         // bytes of payload of transfer that come next
+	of      string
 	faults  []string // breaches of the rules of output
 	log     []byte   // end of standard error
 	eof     bool
@@ -63,7 +68,7 @@ type proc struct {
 
 // start runs the driver with the given document on standard input.
 func (s *suite) start(role contract.Role, document []byte) (*proc, error) {
-	return s.startReading(role, bytes.NewReader(document))
+	return s.startReading(role, s.input(role, document))
 }
 
 // startReading runs the driver with a given standard input.
@@ -73,7 +78,7 @@ func (s *suite) startReading(role contract.Role, stdin io.Reader) (*proc, error)
 
 // startAt runs the driver at the node of a role that need not be its own.
 func (s *suite) startAt(at, role contract.Role, stdin io.Reader) (*proc, error) {
-	p := &proc{name: string(role), role: role, ended: make(chan struct{})}
+	p := &proc{name: string(role), role: role, ended: make(chan struct{}), handed: map[string]*payload.Arrived{}, probe: s.probes()}
 	p.cmd = exec.Command(s.command[0], s.command[1:]...)
 	p.cmd.Dir, p.cmd.Env = s.target.Dir, contract.Environment(os.LookupEnv)
 	if s.target.Root != "" {
@@ -108,7 +113,7 @@ func (s *suite) beginAt(at contract.Role, params *contract.Parameters) (*proc, e
 	if err != nil {
 		return nil, err
 	}
-	return s.startAt(at, params.Role, bytes.NewReader(b))
+	return s.startAt(at, params.Role, s.input(params.Role, b))
 }
 
 // follow waits for the process and the end of its output.
@@ -144,6 +149,13 @@ func (l *lines) Write(b []byte) (int, error) {
 		p := l.p
 		p.rest = append(p.rest, b...)
 		for !p.overrun {
+			if p.block > 0 {
+				n := min(p.block, len(p.rest))
+				p.take(p.of, p.rest[:n])
+				if p.rest, p.block = p.rest[n:], p.block-n; p.block > 0 {
+					return
+				}
+			}
 			i := bytes.IndexByte(p.rest, '\n')
 			switch {
 			case i > contract.MaxLine || i < 0 && len(p.rest) > contract.MaxLine:
@@ -163,11 +175,20 @@ func (l *lines) Write(b []byte) (int, error) {
 }
 
 func (p *proc) line(b []byte, at time.Time) {
-	p.count++
 	e, err := contract.ParseEvent(b)
+	if err == nil && e.Event == contract.KindPayload {
+		p.block, p.of = e.Bytes, e.Transfer
+		if p.role == contract.RoleServer {
+			return
+		}
+		err = errors.New("payload of a driver that is no server")
+	}
+	p.count++
 	if err == nil {
 		p.events = append(p.events, seen{*e, at})
-	} else if len(p.faults) < maxFaults {
+		err = p.counts(e)
+	}
+	if err != nil && len(p.faults) < maxFaults {
 		p.faults = append(p.faults, fmt.Sprintf("line %d, %.80q: %v", p.count, b, err))
 	}
 }
@@ -329,7 +350,7 @@ func (s *suite) strays() {
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		var groups []int
 		for _, p := range s.procs {
-			if syscall.Kill(-p.cmd.Process.Pid, 0) == nil {
+			if process.GroupRuns(p.cmd.Process.Pid) {
 				groups = append(groups, p.cmd.Process.Pid)
 			}
 		}

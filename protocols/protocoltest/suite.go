@@ -2,6 +2,7 @@ package protocoltest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -190,6 +191,7 @@ type suite struct {
 	children    []string       // processes left behind
 	ports       int
 	transfers   uint64
+	secret      []byte // of payloads
 }
 
 // Run runs the suite. The error is of the suite itself (no such check, no
@@ -218,7 +220,8 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer net.close()
-	s := &suite{target: t, o: o, net: net, ports: net.firstPort}
+	s := &suite{target: t, o: o, net: net, ports: net.firstPort, secret: make([]byte, 16)}
+	_, _ = rand.Read(s.secret) // it never fails
 	r := &Report{Network: net.kind()}
 	broken := ""
 	var group []*check // of checks that run at once

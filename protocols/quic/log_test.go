@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/qlog"
 
+	"linktrial/internal/payload"
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
 )
@@ -25,7 +25,7 @@ import (
 const loggedTransfer = "000102030405060708090a0b0c0d0e0f"
 
 // end starts the driver as a process.
-func end(t *testing.T, p *contract.Parameters) (*exec.Cmd, *bufio.Scanner) {
+func end(t *testing.T, p *contract.Parameters) (*exec.Cmd, <-chan *contract.Event) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -37,7 +37,7 @@ func end(t *testing.T, p *contract.Parameters) (*exec.Cmd, *bufio.Scanner) {
 	}
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), endVariable+"=driver-"+string(p.Role))
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(doc), os.Stderr
+	cmd.Stdin, cmd.Stderr = payload.Input(doc, sourceOf(p)), os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,15 @@ func end(t *testing.T, p *contract.Parameters) (*exec.Cmd, *bufio.Scanner) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return cmd, bufio.NewScanner(out)
+	return cmd, hear(out)
+}
+
+// sourceOf is the payload that a driver with these parameters gets; nil: none.
+func sourceOf(p *contract.Parameters) *payload.Source {
+	if p.Role != contract.RoleClient {
+		return nil
+	}
+	return payload.NewSource(benchKey, p.Transfer.SizeBytes)
 }
 
 // freePort asks the kernel for a UDP port of the loopback that nobody has.

@@ -73,7 +73,15 @@ func canMakeSite() error {
 	if err != nil {
 		return harness.Unsupported("make a network namespace for the gateway (needs CAP_SYS_ADMIN): %w", err)
 	}
-	ns.Close()
+	defer ns.Close()
+	h, err := netlink.NewHandleAt(netns.NsHandle(ns.Fd()), unix.NETLINK_ROUTE)
+	if err != nil {
+		return harness.Unsupported("enter a network namespace of the gateway: %w", err)
+	}
+	defer h.Close()
+	if err := h.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: lanDevice}, PeerName: lanPeer}); err != nil {
+		return harness.Unsupported("make a pair of interfaces for the gateway (needs veth in the kernel): %w", err)
+	}
 	f, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 	if err != nil {
 		return harness.Unsupported("make a TUN device for the gateway: %w", err)
@@ -85,9 +93,10 @@ func canMakeSite() error {
 // newSite makes the namespaces and starts the gateway.
 func newSite(ctx context.Context, p *contract.Parameters, b *build, inner netip.Addr) (s *site, err error) {
 	s = &site{inner: inner, ended: make(chan struct{})}
+	begun := s // what is returned with an error is nil
 	defer func() {
 		if err != nil {
-			s.close()
+			begun.close()
 		}
 	}()
 	for _, ns := range []**os.File{&s.lan, &s.gateway} {

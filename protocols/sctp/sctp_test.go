@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,11 +41,6 @@ func TestOptions(t *testing.T) {
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	cxxtest.CheckSizes(t, userland(t))
-}
-
-func TestRejection(t *testing.T) {
-	t.Parallel()
-	cxxtest.CheckRejection(t, userland(t))
 }
 
 func TestConnect(t *testing.T) {
@@ -234,7 +231,6 @@ func TestKernel(t *testing.T) {
 			t.Errorf("info %+v", info)
 		}
 		cxxtest.CheckSizes(t, d)
-		cxxtest.CheckRejection(t, d)
 		return
 	}
 	e := cxxtest.Only(t, events, contract.KindError)
@@ -286,6 +282,29 @@ func TestBoundsOfEachOther(t *testing.T) {
 	events, code := d.Start(t, cxxtest.Document(t, d.Parameters(contract.RoleClient, 7000))).Wait()
 	if e := cxxtest.Only(t, events, contract.KindError); code != contract.ExitFailed || e.Code != contract.CodeBadParameters {
 		t.Errorf("exit code %d, %s (%s)", code, e.Code, e.Message)
+	}
+}
+
+// TestLibraryIsHeld: no thread calls usrsctp beside another one (in_library), because
+// the library's own locks leave gaps. The sanitizers do not see into the library.
+func TestLibraryIsHeld(t *testing.T) {
+	t.Parallel()
+	direct := regexp.MustCompile(`\busrsctp_\w+\(`)
+	held := 0
+	for _, name := range []string{"src/userland.cpp", "src/userland_engine.cpp"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			held += strings.Count(line, "in_library(usrsctp_")
+			if call := direct.FindString(line); call != "" {
+				t.Errorf("%s:%d: %s…) is called without in_library", name, i+1, call)
+			}
+		}
+	}
+	if held < 20 {
+		t.Errorf("%d calls of the library were found, expected more", held)
 	}
 }
 

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"linktrial/internal/payload"
 	"linktrial/internal/process"
 	"linktrial/protocols/contract"
 )
@@ -38,7 +37,7 @@ func programs(tb testing.TB) (split, tcp string) {
 type started struct {
 	tb     testing.TB
 	cmd    *exec.Cmd
-	events *bufio.Scanner
+	events *contract.Output
 }
 
 func start(tb testing.TB, ns *os.File, program string, p *contract.Parameters) *started {
@@ -51,20 +50,33 @@ func start(tb testing.TB, ns *os.File, program string, p *contract.Parameters) *
 		tb.Fatal(err)
 	}
 	s := &started{tb: tb, cmd: exec.Command(program)}
-	s.cmd.Stdin = bytes.NewReader(doc)
+	var source *payload.Source
+	if p.Role == contract.RoleClient {
+		source = payload.NewSource(payload.NewKey(nil, 1), p.Transfer.SizeBytes)
+	}
+	s.cmd.Stdin = payload.Input(doc, source)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s.events = bufio.NewScanner(out)
+	s.events = contract.NewOutput(out)
 	if err := process.StartIn(s.cmd, fmt.Sprintf("/proc/self/fd/%d", ns.Fd())); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(s.stop)
 	if p.Role != contract.RoleClient {
 		s.await(contract.KindReady)
+		go s.drain() // of a server, the payload
 	}
 	return s
+}
+
+func (s *started) drain() {
+	for {
+		if _, _, _, err := s.events.Next(); err != nil {
+			return
+		}
+	}
 }
 
 func (s *started) stop() {
@@ -77,19 +89,17 @@ func (s *started) stop() {
 // await reads events up to one of a kind.
 func (s *started) await(k contract.Kind) *contract.Event {
 	s.tb.Helper()
-	for s.events.Scan() {
-		e, err := contract.ParseEvent(s.events.Bytes())
+	for {
+		e, _, _, err := s.events.Next()
 		switch {
 		case err != nil:
-			s.tb.Fatal(err)
+			s.tb.Fatalf("no %s event: %v", k, err)
 		case e.Event == k:
 			return e
 		case e.Event == contract.KindError:
 			s.tb.Fatalf("%s: %s", e.Code, e.Message)
 		}
 	}
-	s.tb.Fatalf("no %s event", k)
-	return nil
 }
 
 // transfer carries one payload and returns its result.
@@ -97,7 +107,7 @@ func transfer(tb testing.TB, ns *os.File, program string, to contract.Endpoint, 
 	tb.Helper()
 	c := start(tb, ns, program, &contract.Parameters{
 		Role: contract.RoleClient, Remote: to,
-		Transfer: contract.Transfer{ID: fmt.Sprintf("%032x", number+1), SizeBytes: size, Seed: uint64(number) + 1},
+		Transfer: contract.Transfer{ID: fmt.Sprintf("%032x", number+1), SizeBytes: size},
 	})
 	r := c.await(contract.KindResult).Result
 	_ = c.cmd.Wait()

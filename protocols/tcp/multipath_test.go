@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"linktrial/internal/payload"
+	"linktrial/internal/process"
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
 	"linktrial/protocols/tcp/mptcp"
@@ -101,11 +104,13 @@ func start(t *testing.T, ns *os.File, p *contract.Parameters) *driverProcess {
 	}
 	d := &driverProcess{Cmd: exec.Command(self)}
 	d.Env = append(os.Environ(), "LINKTRIAL_TEST_DRIVER=1")
-	d.Stdin, d.Stdout = strings.NewReader(string(document)), &d.out
-	d.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var started error
-	if nerr := inside(ns, func() { started = d.Start() }); nerr != nil || started != nil {
-		t.Fatal(nerr, started)
+	var source *payload.Source
+	if p.Role == contract.RoleClient {
+		source = payload.NewSource(payload.NewKey(nil, 1), p.Transfer.SizeBytes)
+	}
+	d.Stdin, d.Stdout = payload.Input(document, source), &d.out
+	if err := process.StartIn(d.Cmd, pathOf(ns)); err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if d.ProcessState == nil {
@@ -140,12 +145,17 @@ func serving(t *testing.T, ns *os.File, p *contract.Parameters) *driverProcess {
 func (d *driverProcess) last(t *testing.T) *contract.Event {
 	t.Helper()
 	_ = d.Wait() // a failure is in the event
-	lines := strings.Split(strings.TrimSpace(d.out.String()), "\n")
-	e, err := contract.ParseEvent([]byte(lines[len(lines)-1]))
-	if err != nil {
-		t.Fatalf("%v in %q", err, d.out.String())
+	var last *contract.Event
+	for o := contract.NewOutput(strings.NewReader(d.out.String())); ; {
+		e, _, _, err := o.Next()
+		if errors.Is(err, io.EOF) && last != nil {
+			return last
+		}
+		if err != nil {
+			t.Fatalf("%v in %.1000q", err, d.out.String())
+		}
+		last = e
 	}
-	return e
 }
 
 // settings of MPTCP in a namespace, as a driver finds them.

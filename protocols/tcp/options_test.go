@@ -222,5 +222,8 @@ func TestConnectOutlivesRetries(t *testing.T) {
 
 // inside runs f on a thread in the namespace of a file.
 func inside(ns *os.File, f func()) error {
-	return process.InNamespace(fmt.Sprintf("/proc/self/fd/%d", ns.Fd()), func() error { f(); return nil })
+	return process.InNamespace(pathOf(ns), func() error { f(); return nil })
 }
+
+// pathOf is the file of a namespace for this process.
+func pathOf(ns *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", ns.Fd()) }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"linktrial/internal/process"
 	"linktrial/protocols/contract"
 )
 
@@ -46,13 +47,13 @@ func TestRelinquish(t *testing.T) {
 		}
 		cmd := exec.Command(driver)
 		cmd.Stdin = strings.NewReader(string(document))
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: 65534, Gid: 65534},
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534},
 			AmbientCaps: []uintptr{unix.CAP_NET_ADMIN, unix.CAP_BPF, unix.CAP_PERFMON}}
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
+		if err := process.Start(cmd); err != nil {
 			t.Fatal(err)
 		}
 		line, err := bufio.NewReader(out).ReadString('\n')

@@ -11,13 +11,13 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"linktrial/internal/process"
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
 	"linktrial/protocols/tcp/socket"
@@ -398,10 +398,8 @@ func TestKilledDriver(t *testing.T) {
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), "LINKTRIAL_TEST_DRIVER=1")
 	cmd.Stdin = strings.NewReader(string(document))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var started error
-	if nerr := inside(client, func() { started = cmd.Start() }); nerr != nil || started != nil {
-		t.Fatal(nerr, started)
+	if err := process.StartIn(cmd, pathOf(client)); err != nil {
+		t.Fatal(err)
 	}
 	far := <-accepted // it is connected, and waits for the first byte
 	defer far.Abort()

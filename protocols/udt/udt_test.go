@@ -2,6 +2,8 @@
 package udt_test
 
 import (
+	"encoding/binary"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,11 +33,6 @@ func TestOptions(t *testing.T) {
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	cxxtest.CheckSizes(t, cxxtest.Build(t, "udt"))
-}
-
-func TestRejection(t *testing.T) {
-	t.Parallel()
-	cxxtest.CheckRejection(t, cxxtest.Build(t, "udt"))
 }
 
 // UDT has no refusal: a closed port is silence to it.
@@ -132,6 +129,77 @@ func TestIdle(t *testing.T) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	cxxtest.CheckConformance(t, cxxtest.Build(t, "udt"), "hundred", "client-killed", "server-killed")
+}
+
+// A connection whose socket was closed while its handshake was answered does not end the
+// driver (src/closed.cpp): the library alone does.
+func TestClosedWhileConnecting(t *testing.T) {
+	t.Parallel()
+	run := func(name string, arguments ...string) error {
+		program := filepath.Join(t.TempDir(), name)
+		arguments = append([]string{"-O2", "-pthread", "-o", program, "testdata/closed.cpp"}, append(arguments, "-l:libudt.a")...)
+		if out, err := exec.Command("g++", arguments...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return exec.Command(program).Run()
+	}
+	if err := run("driver", "src/closed.cpp", "-Wl,--wrap=_ZN10CUDTUnited16connect_completeEi"); err != nil {
+		t.Errorf("the driver ends: %v", err)
+	}
+	if run("library") == nil {
+		t.Error("the library alone does not end: there is nothing to mend")
+	}
+}
+
+// A client whose handshake is under way when a minute of the listener begins is answered
+// (src/cookie.cpp).
+func TestCookieOfTheMinuteBefore(t *testing.T) {
+	t.Parallel()
+	d := cxxtest.Build(t, "udt")
+	p := d.Parameters(contract.RoleServer, cxxtest.FreePort(t))
+	before := time.Now()
+	d.Serve(t, p)
+	ready := time.Now() // the listener began before
+	c, err := net.Dial("udp", net.JoinHostPort(p.Local.Address, strconv.Itoa(p.Local.Port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	// The packet's header (udt4 packet.h) and the handshake (CHandShake).
+	const control, version, stream, mss, window, request, answer, id = 1 << 31, 4, 1, 1500, 8192, 1, -1, 7
+	ask := func(kind int32, cookie uint32) []uint32 {
+		var packet []byte
+		for _, word := range []uint32{control, 0, 0, 0, version, stream, 1000, mss, window, uint32(kind), id, cookie, 0x0100007f, 0, 0, 0} {
+			packet = binary.BigEndian.AppendUint32(packet, word)
+		}
+		got := make([]byte, 1500)
+		for try := 0; ; try++ {
+			if _, err := c.Write(packet); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
+			n, err := c.Read(got)
+			if err == nil && n >= len(packet) {
+				words := make([]uint32, len(packet)/4)
+				for i := range words {
+					words[i] = binary.BigEndian.Uint32(got[4*i:])
+				}
+				return words
+			}
+			if try == 5 {
+				t.Fatalf("a handshake of kind %d is not answered: %v", kind, err)
+			}
+		}
+	}
+	const ofKind, ofCookie = 9, 11
+	first := ask(request, 0)
+	if time.Since(before) >= time.Minute {
+		t.Fatal("this machine took a minute for one answer")
+	}
+	time.Sleep(time.Until(ready.Add(time.Minute + time.Second)))
+	if got := int32(ask(answer, first[ofCookie])[ofKind]); got != answer {
+		t.Errorf("answer of kind %d, expected %d", got, answer)
+	}
 }
 
 // A clock that is set back by an hour during a transfer, or forwards, changes nothing, at

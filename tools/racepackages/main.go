@@ -25,14 +25,15 @@ import (
 // withoutRace has packages whose tests the race detector would disturb or not
 // reach; each with the reason.
 var withoutRace = map[string]string{
-	"agents/runner/docker":   "minutes of real containers: the code under test is a driver's process in them, built without the detector",
-	"api/gen/linktrial/v1":   "generated code",
-	"cmd/linktrial/bench":    "measures rates and processor time, which the detector changes by a factor of 5 to 20",
-	"emulator/bench":         "measures rates and processor time, which the detector changes by a factor of 5 to 20",
-	"lab/uml":                "the code under test runs as the first process of a guest kernel, in programs built without the detector",
-	"lab/uml/guest":          "is the first process of a guest kernel: its program is built without cgo, which the detector needs",
-	"protocols/cxx/cxxtest":  "tests of C++ drivers: their processes are outside the detector's reach",
-	"protocols/protocoltest": "runs every driver as a process in real time; the harness in them has its own tests under the detector",
+	"agents/runner/docker":          "minutes of real containers: the code under test is a driver's process in them, built without the detector",
+	"api/gen/linktrial/v1":          "generated code",
+	"cmd/linktrial/bench":           "measures rates and processor time, which the detector changes by a factor of 5 to 20",
+	"emulator/bench":                "measures rates and processor time, which the detector changes by a factor of 5 to 20",
+	"lab/uml":                       "the code under test runs as the first process of a guest kernel, in programs built without the detector",
+	"lab/uml/guest":                 "is the first process of a guest kernel: its program is built without cgo, which the detector needs",
+	"protocols/cxx/cxxtest":         "tests of C++ drivers: their processes are outside the detector's reach",
+	"protocols/protocoltest/stress": "runs drivers as processes, in builds with the detector of their own; the processors are for those",
+	"protocols/protocoltest":        "runs every driver as a process in real time; the harness in them has its own tests under the detector",
 }
 
 type goPackage struct {

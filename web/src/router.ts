@@ -1,4 +1,4 @@
-import type { RouteRecordRaw } from 'vue-router'
+import type { RouteLocationNormalized, RouteRecordRaw } from 'vue-router'
 import { createRouter, createWebHistory } from 'vue-router'
 
 declare module 'vue-router' {
@@ -120,6 +120,15 @@ export const router = createRouter({
   routes,
   scrollBehavior: (to, from, saved) => saved ?? (to.path === from.path ? {} : { top: 0 }),
 })
+
+// The name of a run, as agents, lists and the command line have it, leads to it in its campaign:
+// from the page of another run, too, where a guard of the route alone is not asked.
+export function inItsCampaign(to: Pick<RouteLocationNormalized, 'name' | 'params' | 'query'>) {
+  const run = to.name === 'campaign' ? String(to.params.campaign) : ''
+  const campaign = /^([^-]+)-\d+$/.exec(run)?.[1]
+  return campaign === undefined || { path: `/runs/${campaign}`, query: { ...to.query, run } }
+}
+router.beforeEach(inItsCampaign)
 
 router.afterEach((to) => {
   document.title = `${to.meta.title} · Linktrial`

@@ -17,8 +17,8 @@ const guide = readFileSync(resolve(import.meta.dirname, '../../docs/guide.md'), 
 const named = new Set(
   [...guide.matchAll(/(?<![*\w])\*{1,2}([A-Z][^*\n]*?)\*{1,2}(?!\*)/g)].flatMap((m) => m[1]!.split(', ')),
 )
-/** The browser's own, nodes with certificates (trust.test.ts), two campaigns (results.test.ts). */
-const elsewhere = ['Print', 'Revoke', 'Differences']
+/** The browser's own, nodes with certificates (trust.test.ts), two campaigns (results.test.ts), rules (plan.test.ts). */
+const elsewhere = ['Print', 'Revoke', 'Differences', 'Repeatedly']
 const met = new Set<string>()
 async function meet(page: Page) {
   const texts = await page.evaluate(() =>
@@ -116,6 +116,7 @@ test('from nothing to the table', async () => {
     ['/map', 'Save as …'],
     ['/profiles?radio=prc-117g-anw2c', 'Attached now'],
     ['/account', 'Account'],
+    ['/results', 'Choose a campaign'],
   ] as const) {
     await page.goto(s.url + path)
     await page.locator('main').getByText(words).first().waitFor()

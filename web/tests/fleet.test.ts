@@ -1,7 +1,7 @@
 // A lab from nothing, a preflight, a cut control link, and the protocols' page,
 // all by hand in the browser.
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { clean, shotBoth, type Station, station, troubles, until } from './harness'
+import { clean, shot, shotBoth, sizes, type Station, station, troubles, until } from './harness'
 
 let s: Station
 beforeAll(async () => {
@@ -55,6 +55,38 @@ test('a preflight is green, and names what is wrong when the control link is cut
   expect(troubles).toEqual([])
 })
 
+test('a preflight of a plan says of each treatment whether it works', async () => {
+  const page = await s.open('/fleet')
+  await page.getByLabel('Plan').selectOption('quickstart')
+  await page.getByRole('button', { name: 'Start preflight' }).click()
+  await page.getByRole('heading', { name: 'Treatments of quickstart' }).waitFor()
+  await until('the preflight has ended', async () => !(await page.getByRole('progressbar').isVisible()))
+  for (const treatment of ['tcp-cubic', 'sctp', 'udt', 'haul', 'quic'])
+    expect(await page.getByRole('row', { name: new RegExp(`^${treatment} `) }).innerText()).toMatch(
+      /works\s+16 KiB in [\d.]+ m?s over \w+ port \d+/,
+    )
+  await clean(page)
+  for (const [name, width] of [
+    ['laptop', 1366],
+    ['tablet', 768],
+    ['phone', 390],
+  ] as const) {
+    await page.setViewportSize({ width, height: 768 })
+    await shot(page, `fleet-treatments-${name}`)
+  }
+  // A plan with faults is refused with the first of them.
+  await page.setViewportSize(sizes.laptop)
+  await fetch(`${s.url}/linktrial.v1.LibraryService/SavePlan`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'faulty', text: Buffer.from('name: faulty\nradio: none\n').toString('base64') }),
+  })
+  await page.reload()
+  await page.getByLabel('Plan').selectOption('faulty')
+  await page.getByRole('button', { name: 'Start preflight' }).click()
+  await page.getByText(/faulty\.yaml:\d+:\d+: /).waitFor()
+})
+
 test('on the loopback nodes need no identity, and drivers are approved all the same', async () => {
   const page = await s.open('/fleet')
   await page.getByRole('link', { name: 'Identities' }).click()
@@ -97,7 +129,7 @@ test('a driver is held to the contract', async () => {
     /\d+ passed, 0 failed, \d+ skipped/,
   )![0]
   await page.getByRole('button', { name: 'Quick suite' }).click()
-  await page.getByText(/The quick suite is running: [2-9] of \d+ checks\./).waitFor({ timeout: 170_000 })
+  await page.getByText(/The quick suite is running: ([2-9]|[1-9]\d+) of \d+ checks\./).waitFor({ timeout: 170_000 })
   await clean(page)
   await page.getByRole('button', { name: 'Stop the suite' }).click()
   await page.getByText(/The suite ended after \d+ of \d+ checks; its result is not stored/).waitFor()

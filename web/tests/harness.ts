@@ -9,9 +9,10 @@ import { join, resolve } from 'node:path'
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
 import { expect } from 'vitest'
 
-const root = resolve(import.meta.dirname, '../..')
+export const root = resolve(import.meta.dirname, '../..')
 export const bin = process.env.LINKTRIAL_BIN ?? join(root, 'bin')
-export const shots = process.env.LINKTRIAL_SHOTS ?? join(root, 'build/screenshots')
+/** The folder for screenshots; undefined: none are taken. */
+export const shots = process.env.LINKTRIAL_SHOTS
 
 /** Laptop and tablet, as in the field; a phone only looks on. */
 export const sizes = { laptop: { width: 1366, height: 768 }, tablet: { width: 1024, height: 768 } } as const
@@ -84,7 +85,13 @@ function healthy(url: string): Promise<boolean> {
 }
 
 /** Starts everything but the lab, serve with these flags besides. Chromium and the lab need root. */
-export async function station(name: string, ...flags: string[]): Promise<Station> {
+export const station = (name: string, ...flags: string[]): Promise<Station> => begin(name, flags)
+
+/** The same with the store of a backup, whose keys are in the file beside it. */
+export const restored = (name: string, backup: string, keys: string): Promise<Station> =>
+  begin(name, [], ['backup', 'restore', backup, '--trusted-keys', keys])
+
+async function begin(name: string, flags: string[], before?: string[]): Promise<Station> {
   if (process.getuid?.() !== 0) throw new Error('the browser tests make network namespaces, which needs root')
   if (!existsSync(join(bin, 'linktrial'))) throw new Error(`no ${join(bin, 'linktrial')}: run make build first`)
   // The database's own user must reach its folder, unlike one below the caller's home.
@@ -181,6 +188,7 @@ export async function station(name: string, ...flags: string[]): Promise<Station
     rmSync(data, { recursive: true, force: true })
   }
   try {
+    if (before) linktrial(...before)
     await serve()
   } catch (e) {
     await stop()
@@ -244,8 +252,9 @@ export async function station(name: string, ...flags: string[]): Promise<Station
 /** What pages have thrown or logged as errors so far; tests expect it to be empty. */
 export const troubles: string[] = []
 
-/** Screenshot of the whole page, or of what the screen shows of it, into build/screenshots. */
+/** Screenshot of the whole page, or of what the screen shows of it. */
 export async function shot(page: Page, name: string, fullPage = true): Promise<void> {
+  if (!shots) return
   mkdirSync(shots, { recursive: true })
   // What stays in view stands at the top of a whole page only where that is not scrolled.
   if (fullPage) await page.evaluate(() => document.querySelector('dialog[open]') || window.scrollTo(0, 0))
@@ -254,6 +263,7 @@ export async function shot(page: Page, name: string, fullPage = true): Promise<v
 
 /** The page at both sizes. */
 export async function shotBoth(page: Page, name: string): Promise<void> {
+  if (!shots) return
   for (const [size, viewport] of Object.entries(sizes)) {
     await page.setViewportSize(viewport)
     await page.waitForTimeout(250) // figures follow the window's size
@@ -264,6 +274,7 @@ export async function shotBoth(page: Page, name: string): Promise<void> {
 
 /** The page on a laptop and on a phone. */
 export async function shotNarrow(page: Page, name: string): Promise<void> {
+  if (!shots) return
   await shot(page, `${name}-laptop`)
   await page.setViewportSize(phone)
   await page.waitForTimeout(250)

@@ -4,7 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { clean, shotBoth, station, type Station, troubles } from './harness'
+import { clean, shot, shotBoth, sizes, station, type Station, troubles } from './harness'
 
 let s: Station
 beforeAll(async () => {
@@ -82,6 +82,66 @@ test('every length stands at its own link', async () => {
     expect(of('relay', 'server')).toBe('205 m (673 ft)')
     await page.close()
   }
+})
+
+const ownRadio = `name: own-hf
+title: An HF radio of our own
+manufacturer: somebody
+model: one
+waveform: none
+figures:
+  - {name: rate, value: 9600 bit/s, source: measured}
+emulation:
+  medium: {value: half-duplex, source: measured}
+  rate: {value: 9600 bit/s, source: measured}
+  processing_delay: {value: 20ms, source: measured}
+  mtu: {value: 1500 B, source: measured}
+  queue: {bytes: 64 KiB, source: measured}
+  channel: {model: perfect, source: measured}
+`
+
+test('a radio profile is added from a file or pasted, and deleted', async () => {
+  const page = await s.open('/profiles')
+  await page.getByRole('button', { name: 'Add …' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name: 'Add' }).click()
+  await dialog.getByText('Choose a file, or paste').waitFor()
+  await dialog.getByLabel('File').setInputFiles({
+    name: 'own.yaml',
+    mimeType: 'text/yaml',
+    buffer: Buffer.from(ownRadio.replace('half-duplex', 'half')),
+  })
+  await expect.poll(() => dialog.getByLabel('Text').inputValue()).toContain('name: own-hf')
+  await dialog.getByRole('button', { name: 'Add' }).click()
+  await dialog.getByText(/own-hf\.yaml:9:\d+/).waitFor()
+  await clean(page)
+  for (const [name, width] of [
+    ['laptop', 1366],
+    ['tablet', 768],
+    ['phone', 390],
+  ] as const) {
+    await page.setViewportSize({ width, height: 768 })
+    await shot(page, `profiles-add-${name}`)
+  }
+  await page.setViewportSize(sizes.laptop)
+  await dialog.getByLabel('Text').fill(ownRadio)
+  await dialog.getByRole('button', { name: 'Add' }).click()
+  await page.getByText('Radio own-hf is added').waitFor()
+  await page.getByRole('heading', { name: 'An HF radio of our own' }).waitFor()
+  await clean(page)
+  for (const [name, width] of [
+    ['laptop', 1366],
+    ['tablet', 768],
+    ['phone', 390],
+  ] as const) {
+    await page.setViewportSize({ width, height: 768 })
+    await shot(page, `profiles-own-${name}`)
+  }
+  await page.setViewportSize(sizes.laptop)
+  await page.getByRole('button', { name: 'Delete' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+  await page.getByText('Radio own-hf is deleted.').waitFor()
+  expect(await page.getByRole('link', { name: /An HF radio of our own/ }).count()).toBe(0)
 })
 
 test('a radio shows its figures with their sources', async () => {

@@ -53,7 +53,11 @@ test('a scheduled start that failed is the first thing said, with its reason', a
   await page.getByText('nothing needs attention').waitFor()
   await page.getByText('No start is scheduled.').waitFor()
   await page.getByText('No node has connected yet.').waitFor()
-  await call('LibraryService/Schedule', { plan: 'quickstart', at: new Date(Date.now() + 1500).toISOString() })
+  await call('LibraryService/Schedule', {
+    plan: 'quickstart',
+    at: new Date(Date.now() + 3000).toISOString(),
+    patience: '10s',
+  })
   const failed = attention(page).getByText(/quickstart, scheduled for \d\d:\d\d:\d\d UTC, did not start/)
   await failed.waitFor()
   expect(await attention(page).innerText()).toMatch(/node/i)

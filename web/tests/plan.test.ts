@@ -134,6 +134,109 @@ test('a new plan is written by form and by text', async () => {
   expect(troubles).toEqual([])
 })
 
+test('probes and rules of validity are made in the form', async () => {
+  await call('LibraryService/SavePlan', {
+    name: 'voice-day',
+    text: base64(`# Kept as it stands.
+name: voice-day
+radio: prc-117g-anw2c
+topology: vip-lot
+size: 64 KiB
+treatments:
+  - {name: tcp, label: TCP, protocol: tcp, dscp: AF11} # bulk
+iterations: 2
+seed: 1
+`),
+  })
+  const page = await s.open('/plans/voice-day')
+  await page.getByText('1 run, 1 treatment, 2 iterations, 2 trials').waitFor()
+  expect(await page.getByLabel('DSCP of its packets').inputValue()).toBe('AF11')
+  const enter = async (label: string | RegExp, value: string, in_ = page.locator('form, .form')) => {
+    await in_.getByLabel(label, { exact: typeof label === 'string' }).fill(value)
+    await in_.getByLabel(label, { exact: typeof label === 'string' }).press('Enter')
+  }
+
+  // A probe beside transfers, whose treatment gets its name afterwards; and one alone.
+  await page.getByLabel('Add a probe').selectOption({ label: 'a treatment of Probe' })
+  const group = (name: string, n = 0) => page.getByRole('group', { name, exact: true }).nth(n)
+  await group('2. Probe').getByLabel('Name', { exact: true }).fill('voice')
+  await group('2. Probe').getByLabel('Name', { exact: true }).press('Enter')
+  await expect.poll(() => written(page)).toContain('{treatment: voice}')
+  await page.getByLabel('Set another option of Probe').selectOption('pattern')
+  await page.locator('[data-field="treatments[1].options.pattern"] select').selectOption('voip-g711')
+  await page.getByLabel('Add a probe').selectOption({ label: 'Probe' })
+  // The same way twice is refused, at the field.
+  const second = group('Probe', 1)
+  await expect.poll(() => second.getByLabel('Treatment').getAttribute('aria-invalid')).toBe('true')
+  await second.getByText('is given twice from the client').waitFor()
+  await second.getByLabel('From').selectOption('server → client')
+  await second.getByLabel('Beside transfers').selectOption('no')
+  await second.getByText('runs neither beside transfers nor alone').waitFor()
+  await enter('Alone, for', '5 minuts', second)
+  await expect.poll(() => second.getByLabel('Alone, for').getAttribute('aria-invalid')).toBe('true')
+  await enter('Alone, for', '20s', second)
+  await page.getByText('1 run, 2 treatments, 2 iterations, 4 trials').waitFor()
+
+  // Rules: one figure, two limits, a reading.
+  await page.getByLabel('Add a rule').selectOption('clock_step')
+  await enter('Step of a clock: At most', '50 parsecs')
+  await expect.poll(() => page.getByLabel('Step of a clock: At most').getAttribute('aria-invalid')).toBe('true')
+  await enter('Step of a clock: At most', '50ms')
+  await page.getByLabel('Add a rule').selectOption('temperature')
+  await enter('Temperature of a node: At least', '-5 °C')
+  await page.getByLabel('Add a rule').selectOption('telemetry')
+  await enter('Reading', 'snr')
+  await enter('snr: At least', '10 dB')
+  await page.getByText('1 run, 2 treatments, 2 iterations, 4 trials').waitFor()
+  const made = `# Kept as it stands.
+name: voice-day
+radio: prc-117g-anw2c
+topology: vip-lot
+size: 64 KiB
+treatments:
+  - {name: tcp, label: TCP, protocol: tcp, dscp: AF11} # bulk
+  - {name: voice, label: Probe, protocol: probe, options: {pattern: voip-g711}}
+probes:
+  - {treatment: voice}
+  - {treatment: voice, from: server, beside: false, alone: 20s}
+iterations: 2
+seed: 1
+valid: {clock_step: 50ms, temperature: {max: 85 °C, min: -5 °C}, telemetry: [{reading: snr, min: 10 dB}]}
+`
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByText('Saved as revision 2.').waitFor()
+  expect(await saved('voice-day')).toBe(made)
+
+  // Opened again, the form has the same; and takes it away again.
+  await page.reload()
+  await page.getByText('1 run, 2 treatments, 2 iterations, 4 trials').waitFor()
+  expect(await group('Probe', 0).getByLabel('From').inputValue()).toBe('client')
+  expect(await group('Probe', 0).getByLabel('Beside transfers').inputValue()).toBe('true')
+  expect(await group('Probe', 1).getByLabel('From').inputValue()).toBe('server')
+  expect(await group('Probe', 1).getByLabel('Beside transfers').inputValue()).toBe('false')
+  expect(await group('Probe', 1).getByLabel('Alone, for').inputValue()).toBe('20s')
+  expect(await page.getByLabel('Step of a clock: At most').inputValue()).toBe('50ms')
+  expect(await page.getByLabel('Temperature of a node: At least').inputValue()).toBe('-5 °C')
+  expect(await page.getByLabel('Temperature of a node: At most').inputValue()).toBe('85 °C')
+  expect(await page.getByLabel('snr: At least').inputValue()).toBe('10 dB')
+  await clean(page)
+  for (const width of [390, 768, 1366]) {
+    await page.setViewportSize({ width, height: 768 })
+    await page.getByRole('heading', { name: 'Probes' }).scrollIntoViewIfNeeded()
+    expect(await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)).toBeLessThanOrEqual(0)
+    await shot(page, `plan-probes-${width}`)
+  }
+  for (const rule of ['Step of a clock', 'Temperature of a node', 'snr'])
+    await page.getByRole('button', { name: new RegExp(`^Remove the rule (of )?${rule}$`) }).click()
+  await page.getByRole('button', { name: 'Remove probe 2, Probe' }).click()
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByText('Saved as revision 3.').waitFor()
+  expect(await saved('voice-day')).toBe(
+    made.replace(/ {2}- \{treatment: voice, from.*\n/, '').replace(/valid: .*\n/, ''),
+  )
+  expect(troubles).toEqual([])
+})
+
 test('a plan of the paper keeps what the form does not know', async () => {
   const mine = readFileSync(resolve(import.meta.dirname, '../../plans/decola-2006.yaml'), 'utf8')
   const page = await s.open('/plans/decola-2006')
@@ -203,6 +306,41 @@ test('a plan is scheduled, and its schedule cancelled', async () => {
   await shot(page, 'plans-scheduled')
   await page.getByRole('button', { name: 'Cancel' }).click()
   await page.getByRole('cell', { name: /cancelled/ }).waitFor()
+})
+
+test('a plan is scheduled by a rule, which is paused, resumed and removed', async () => {
+  const page = await s.open('/plans/field-day')
+  await page.getByRole('button', { name: 'Schedule' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Repeatedly').check()
+  await dialog.locator('select').first().selectOption('weekdays')
+  await dialog.getByLabel('Time of day').fill('02:30')
+  await dialog.getByLabel('Zone').fill('Europe/Nowhere')
+  await dialog.getByText('zone "Europe/Nowhere", expected').waitFor()
+  await dialog.getByLabel('Zone').fill('Asia/Tokyo')
+  await dialog
+    .getByText(/(Mon|Tue|Wed|Thu|Fri) \d{4}-\d\d-\d\d 02:30 in Asia\/Tokyo/)
+    .nth(2)
+    .waitFor()
+  await shot(page, 'plan-schedule-rule')
+  await clean(page)
+  await dialog.getByRole('button', { name: 'Schedule' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  await page.getByText('field-day starts weekdays 02:30 Asia/Tokyo.').waitFor()
+  await page.goto(`${s.url}/plans`)
+  const row = page.getByRole('row', { name: /weekdays 02:30 Asia\/Tokyo/ })
+  await row.getByText('active').waitFor()
+  await page.getByRole('cell', { name: /^waiting/ }).waitFor() // its next start
+  await shot(page, 'plans-repeated')
+  await clean(page)
+  await row.getByRole('button', { name: 'Pause' }).click()
+  await row.getByText('paused').waitFor()
+  await page.getByRole('cell', { name: /^waiting/ }).waitFor({ state: 'detached' })
+  await row.getByRole('button', { name: 'Resume' }).click()
+  await row.getByText('active').waitFor()
+  await row.getByRole('button', { name: 'Remove' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+  await row.waitFor({ state: 'detached' })
 })
 
 test('without nodes nothing starts, and the page says why', async () => {

@@ -5,7 +5,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Download, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { clean, scriptBytes, shot, shotBoth, sizes, type Station, station, troubles, until } from './harness'
+import {
+  clean,
+  scriptBytes,
+  shot,
+  shotBoth,
+  shotNarrow,
+  sizes,
+  type Station,
+  station,
+  troubles,
+  until,
+} from './harness'
 
 // Two treatments and one that does not exist, over three loss rates that come and
 // go: the last is so high that no transfer ends in time, so that there are failures to show.
@@ -29,7 +40,7 @@ sample_interval: 20ms
 published:
   source: "somewhere, Table 1"
   rows:
-    - {topology: vip-lot, radio: lttcp-on-off, treatment: tcp-cubic, n: 10, average: 900, maximum: 1000, minimum: 800, sd: 40}
+    - {where: {loss: 0}, topology: vip-lot, radio: lttcp-on-off, treatment: tcp-cubic, n: 10, average: 900, maximum: 1000, minimum: 800, sd: 40}
 `
 
 let s: Station
@@ -112,6 +123,73 @@ test('campaigns are found, ticked and compared', async () => {
   await shotBoth(page, 'results-compared')
   await page.getByRole('button', { name: 'Remove browser' }).first().click()
   await expect.poll(() => new URL(page.url()).searchParams.getAll('ids').length).toBe(1)
+})
+
+// The export of a campaign under another identity is what another orchestrator gives.
+test('results of another orchestrator are imported, compared and removed', async () => {
+  const theirs = s.linktrial('results', ids[0]!, '--format', 'json').replaceAll(ids[0]!, 'their4xq')
+  const write = (name: string, text: string) => {
+    const file = join(folder, name)
+    writeFileSync(file, text)
+    return file
+  }
+  const page = await s.open('/results')
+  const dialog = page.getByRole('dialog')
+  const send = async (file: string) => {
+    await dialog.getByLabel('File').setInputFiles(file)
+    await dialog.getByRole('button', { name: 'Import' }).click()
+  }
+  await page.getByRole('button', { name: 'Import …' }).click()
+  await dialog.getByLabel('Origin').fill('company B')
+  await send(write('table.csv', 'run\r\n'))
+  await dialog.getByText('table.csv is no JSON export').waitFor()
+  await send(write('edited.json', theirs.replace('"average_kb_per_s": ', '"average_kb_per_s": 9')))
+  await dialog.getByText(/tables\[0\] \(their4xq-1\).*but the attempts in the file give/).waitFor()
+  await clean(page)
+  await shotBoth(page, 'results-import-refused')
+  await send(write('results.json', theirs))
+  await page.getByText('Campaign their4xq is imported').waitFor()
+  const row = page.getByRole('row', { name: /their4xq/ })
+  expect(await row.innerText()).toMatch(/imported\s+from results\.json of company B/)
+  await page.getByRole('button', { name: 'Import …' }).click()
+  await send(write('results.json', theirs))
+  await dialog.getByText('is here already').waitFor()
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await clean(page)
+  await shotBoth(page, 'results-imported-list')
+  await shotNarrow(page, 'results-imported-list')
+
+  // Beside one's own, in the same figure and table, and marked there.
+  await row.getByRole('checkbox').check()
+  await page.getByRole('checkbox', { name: `Compare browser, ${ids[1]}` }).check()
+  await page.getByRole('button', { name: 'Compare selected (2)' }).click()
+  await page.getByRole('heading', { name: /against A \(browser, imported\)|B \(browser, imported\) against/ }).waitFor()
+  await page.getByText(/^Campaign their4xq was imported from results\.json of company B/).waitFor()
+  await shotBoth(page, 'results-imported-differences')
+  await page.getByRole('link', { name: 'Figure', exact: true }).click()
+  await drawn(page)
+  await clean(page)
+  await shotBoth(page, 'results-imported-figure')
+  await shotNarrow(page, 'results-imported-figure')
+  await page.getByRole('button', { name: 'Download data' }).click()
+  await page.getByText('Of imported runs there are no samples').waitFor()
+  expect(await page.getByRole('button', { name: /a row a sample/ }).count()).toBe(0)
+
+  // What the file does not hold says so.
+  const sequence = await s.open('/results?ids=their4xq&tab=sequence')
+  await sequence.getByText('This run was imported').waitFor()
+  await clean(sequence)
+  const trials = await s.open('/results?ids=their4xq&tab=trials')
+  await trials.getByText('Of imported attempts there is no more than this').waitFor()
+  expect(await trials.getByRole('link', { name: /^\d+$/ }).count()).toBe(0)
+  const attempt = await s.open('/results/attempt/their4xq-1/1')
+  await attempt.getByText(/campaign their4xq was imported: the file that it came from/i).waitFor()
+
+  const list = await s.open('/results')
+  await list.getByRole('button', { name: 'Remove the imported campaign their4xq' }).click()
+  await list.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+  await list.getByText('The imported campaign their4xq is removed.').waitFor()
+  await list.getByRole('row', { name: /their4xq/ }).waitFor({ state: 'detached' })
 })
 
 test("the paper's figure shows every treatment, and the view is in the URL", async () => {

@@ -1,5 +1,6 @@
 // A campaign in virtual time as pages show it, while its trials run in guests and while its
 // journals are stored. The rehearsal's part is played here: no guest has to run for it.
+import { generateKeyPairSync, sign } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -24,10 +25,16 @@ const base64 = (text: string) => Buffer.from(text).toString('base64')
 /** Sheets name the version that the catalog has. */
 const tcp = /^version: "?([\d.]+)/m.exec(readFileSync(join(bin, 'drivers/tcp/driver.yaml'), 'utf8'))![1]
 const roles = ['client', 'relay', 'server']
+/** The lab's key: a rehearsal has one of its own, with which it vouches for its guests. */
+const lab = generateKeyPairSync('ed25519')
+const labKey = lab.publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)
 async function register(incarnation: string) {
-  for (const [i, role] of roles.entries())
+  for (const [i, role] of roles.entries()) {
+    const name = `virtual-${role}`
+    const address = `10.77.0.${i + 1}`
+    const statement = JSON.stringify({ kind: 'virtual', subject: name, detail: incarnation, role, address })
     await call('AgentService/Register', {
-      name: `virtual-${role}`,
+      name,
       role,
       version: 'test',
       protocol: 2,
@@ -35,10 +42,13 @@ async function register(incarnation: string) {
       kernel: '6.12',
       emulated: true,
       virtual: true,
-      radioAddress: `10.77.0.${i + 1}`,
+      radioAddress: address,
       incarnation,
       drivers: [{ name: 'tcp', version: tcp, choices: { congestion: 'cubic,reno' } }],
+      labKey: `ed25519:${labKey.toString('base64')}`,
+      labSignature: sign(null, Buffer.from(`linktrial lab v1\0${statement}`), lab.privateKey).toString('base64'),
     })
+  }
 }
 interface Run {
   id: string

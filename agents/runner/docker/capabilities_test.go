@@ -65,7 +65,7 @@ func TestEngineWithoutNewCapabilities(t *testing.T) {
 	}()
 	importImage(t, "newer:latest", "newer", manifest("newer", "capabilities: [CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON]\n"), program(confined))
 	importImage(t, "wrong:latest", "wrong", manifest("wrong", "capabilities: [CAP_NET_ADMIM]\n"), program(confined))
-	p, err := r.Start(t.Context(), "newer", parameters(contract.RoleServer, 1))
+	p, err := r.Start(t.Context(), "newer", parameters(contract.RoleServer, 1), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestEngineWithoutNewCapabilities(t *testing.T) {
 	if !strings.Contains(p.Log(), "CapEff: 0000000000001000") {
 		t.Errorf("the driver has other capabilities than CAP_NET_ADMIN:\n%s", p.Log())
 	}
-	if _, err := r.Start(t.Context(), "wrong", parameters(contract.RoleServer, 1)); err == nil || !strings.Contains(err.Error(), `unknown capability: "CAP_NET_ADMIM"`) {
+	if _, err := r.Start(t.Context(), "wrong", parameters(contract.RoleServer, 1), nil); err == nil || !strings.Contains(err.Error(), `unknown capability: "CAP_NET_ADMIM"`) {
 		t.Errorf("a capability that does not exist: %v", err)
 	}
 }

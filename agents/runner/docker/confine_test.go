@@ -85,7 +85,7 @@ func actAsNode(order string) int {
 		if o.Second != "" {
 			q.Paths = []contract.Path{{Device: o.Device, Address: radioHere}, {Device: o.Second, Address: secondHere}}
 		}
-		p, err := r.Start(context.Background(), o.Protocol, q)
+		p, err := r.Start(context.Background(), o.Protocol, q, nil)
 		if err != nil {
 			fmt.Println("start:", err)
 			code = 1
@@ -371,7 +371,7 @@ func TestStartFailsWithoutConfinement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Start(t.Context(), "confined", parameters(contract.RoleServer, 1)); err == nil || !strings.Contains(err.Error(), "at most 15 characters") {
+	if _, err := r.Start(t.Context(), "confined", parameters(contract.RoleServer, 1), nil); err == nil || !strings.Contains(err.Error(), "at most 15 characters") {
 		t.Errorf("a device that cannot be: %v", err)
 	}
 	if have := containers(t, "long"); strings.Contains(strings.Join(have, ","), "server") {

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -57,7 +56,7 @@ type preparedContainer struct {
 }
 
 // Start implements [executor.Runner].
-func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
+func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (executor.Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -74,23 +73,18 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	d := r.takePrepared(p.Transfer.ID, i)
 	if d == nil {
 		d, err = r.start(ctx, protocol, i, p)
-	} else if err = r.allow(p); err != nil {
+	} else if err = r.radioOnly.Allow(p); err != nil {
 		d.discard()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
 	}
-	doc, err := d.parameters(*p)
-	if err != nil {
-		d.discard()
-		return nil, fmt.Errorf("protocol %s: parameters: %w", protocol, err)
-	}
-	go d.writeParameters(doc)
+	go d.give(d.parameters(*p), payload)
 	return d, nil
 }
 
 // parameters are those of a driver as its container sees the node.
-func (d *driver) parameters(p contract.Parameters) ([]byte, error) {
+func (d *driver) parameters(p contract.Parameters) *contract.Parameters {
 	d.mu.Lock()
 	d.keep = p.LogFolder
 	d.mu.Unlock()
@@ -100,7 +94,7 @@ func (d *driver) parameters(p contract.Parameters) ([]byte, error) {
 			p.LogFolder = logsInside
 		}
 	}
-	return json.Marshal(&p)
+	return &p
 }
 
 // Prepare implements [executor.Preparer]: a container of the protocol starts and
@@ -194,7 +188,7 @@ func (r *Runner) start(ctx context.Context, protocol string, i image, p *contrac
 }
 
 func (r *Runner) run(ctx context.Context, protocol string, i image, p *contract.Parameters, network string) (*driver, error) {
-	if err := r.confine(p); err != nil {
+	if err := r.radioOnly.Hold(p); err != nil {
 		return nil, err
 	}
 	d, err := r.create(ctx, protocol, i, p, network)
@@ -345,10 +339,10 @@ func (r *Runner) configure(protocol string, i image, p *contract.Parameters, net
 	return config, host
 }
 
-// writeParameters hands the parameters over. The executor notices a driver that
+// give hands the parameters and the payload over. The executor notices a driver that
 // does not read them.
-func (d *driver) writeParameters(doc []byte) {
-	if _, err := d.in.Conn.Write(doc); err == nil {
+func (d *driver) give(p *contract.Parameters, payload io.Reader) {
+	if err := runner.Give(d.in.Conn, p, payload); err == nil {
 		_ = d.in.CloseWrite() // fails where the container has ended
 	}
 }

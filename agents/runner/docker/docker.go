@@ -16,6 +16,7 @@ package docker
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"linktrial/agents/radioonly"
 	"linktrial/agents/runner"
 	"linktrial/executor"
 	"linktrial/executor/journal"
@@ -91,7 +93,9 @@ type Config struct {
 	// and by no other, but for what they send each other within the node. Empty:
 	// drivers reach all that the namespace reaches.
 	Device string
-	Logger *slog.Logger
+	// RadioOnly is the filter that keeps them to it; nil: one of Agent's own.
+	RadioOnly *radioonly.Filter
+	Logger    *slog.Logger
 }
 
 // Runner starts the drivers whose images an engine has.
@@ -103,8 +107,7 @@ type Runner struct {
 	// seccomp profiles of drivers, "" where they are not confined: without and with CAP_NET_ADMIN
 	plainSockets, adminSockets string
 
-	confineMu sync.Mutex // held while the packet filter is changed
-	radios    []string   // the interfaces that drivers may use; of confineMu
+	radioOnly *radioonly.Filter
 
 	hidden atomic.Bool // the engine does not see StateDir
 
@@ -156,7 +159,7 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 		_ = engine.Close() // no call is under way
 		return nil, err
 	}
-	r := &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, prepared: map[string]preparedContainer{}, unknown: map[string]bool{}, running: map[string]*driver{}}
+	r := &Runner{cfg: cfg, radioOnly: cmp.Or(cfg.RadioOnly, radioonly.New(cfg.Agent, cfg.Device)), engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, prepared: map[string]preparedContainer{}, unknown: map[string]bool{}, running: map[string]*driver{}}
 	if cfg.Device != "" {
 		var err1, err2 error
 		r.plainSockets, err1 = socketProfile(false)
@@ -189,7 +192,7 @@ func (r *Runner) Close(ctx context.Context) error {
 		end()
 		r.events.Wait()
 	}
-	return errors.Join(err, r.unconfine(), r.engine.Close())
+	return errors.Join(err, r.radioOnly.Remove(), r.engine.Close())
 }
 
 // Sweep removes every container of this agent, running or not: after a crash

@@ -1,7 +1,6 @@
 package docker_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 	"linktrial/agents/runner/docker"
 	"linktrial/executor"
 	"linktrial/internal/enginetest"
+	"linktrial/internal/payload"
 	"linktrial/protocols/contract"
 )
 
@@ -136,7 +136,7 @@ func importImage(t *testing.T, ref, protocol string, files ...enginetest.File) {
 }
 
 func manifest(name, more string) enginetest.File {
-	return enginetest.File{Path: "driver.yaml", Mode: 0o644, Data: []byte("name: " + name + "\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 1\ncommand: [./program]\nnetwork: tcp\noptions: {do: {type: string, help: h}}\n" + more)}
+	return enginetest.File{Path: "driver.yaml", Mode: 0o644, Data: []byte("name: " + name + "\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 2\ncommand: [./program]\nnetwork: tcp\noptions: {do: {type: string, help: h}}\n" + more)}
 }
 
 func program(b []byte) enginetest.File {
@@ -177,7 +177,7 @@ func TestList(t *testing.T) {
 			}
 		}
 	}
-	if _, err := r.Start(t.Context(), "absent", &contract.Parameters{}); !errors.Is(err, executor.ErrNoDriver) {
+	if _, err := r.Start(t.Context(), "absent", &contract.Parameters{}, nil); !errors.Is(err, executor.ErrNoDriver) {
 		t.Errorf("a driver that no image carries: %v", err)
 	}
 }
@@ -186,15 +186,21 @@ func TestList(t *testing.T) {
 func events(t *testing.T, p executor.Process, each func(*contract.Event)) {
 	t.Helper()
 	defer p.Output().Close()
-	lines := bufio.NewScanner(p.Output())
-	for lines.Scan() {
-		e, err := contract.ParseEvent(lines.Bytes())
+	for o := contract.NewOutput(p.Output()); ; {
+		e, _, _, err := o.Next()
 		if err != nil {
-			t.Errorf("%q: %v", lines.Text(), err)
-			continue
+			if !errors.Is(err, io.EOF) {
+				t.Error(err)
+			}
+			return
 		}
 		each(e)
 	}
+}
+
+// given is the payload of a client with these parameters.
+func given(p *contract.Parameters) io.Reader {
+	return payload.NewSource(payload.NewKey(nil, 1), p.Transfer.SizeBytes)
 }
 
 func await(t *testing.T, p executor.Process) executor.Exit {
@@ -237,7 +243,7 @@ func TestNoFolderForLogs(t *testing.T) {
 	importPlain(t)
 	q := parameters(contract.RoleClient, freePort(t))
 	q.LogFolder, q.Options["fault"] = t.TempDir(), "log"
-	p, err := r.Start(t.Context(), "plain", q)
+	p, err := r.Start(t.Context(), "plain", q, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +260,7 @@ func TestTransferInTheAgentsNetwork(t *testing.T) {
 	r := newRunner(t, "transfer")
 	importPlain(t)
 	port := freePort(t)
-	server, err := r.Start(t.Context(), "plain", parameters(contract.RoleServer, port))
+	server, err := r.Start(t.Context(), "plain", parameters(contract.RoleServer, port), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +297,7 @@ func TestTransferInTheAgentsNetwork(t *testing.T) {
 				t.Errorf("containers %q", have)
 			}
 		}
-		p, err := r.Start(t.Context(), "plain", q)
+		p, err := r.Start(t.Context(), "plain", q, given(q))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +335,7 @@ func TestConfinement(t *testing.T) {
 		"admin":    {"0000000000001000", "50331648", "50000", "17"},
 		"bpf":      {"000000c000001000", "536870912", fmt.Sprint(min(2, runtime.NumCPU()) * 100000), "64"},
 	} {
-		p, err := r.Start(t.Context(), name, parameters(contract.RoleServer, 1))
+		p, err := r.Start(t.Context(), name, parameters(contract.RoleServer, 1), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -381,7 +387,7 @@ func TestExits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			q := parameters(contract.RoleClient, 1)
 			q.Options[c.option] = c.value
-			p, err := r.Start(t.Context(), c.protocol, q)
+			p, err := r.Start(t.Context(), c.protocol, q, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -428,7 +434,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			mark := fmt.Sprintf("%s-%d", strings.ReplaceAll(name, " ", "-"), os.Getpid())
 			q := parameters(contract.RoleServer, 1)
 			q.Options["do"] = "leave " + mark
-			p, err := r.Start(t.Context(), "confined", q)
+			p, err := r.Start(t.Context(), "confined", q, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -473,7 +479,7 @@ func TestSweep(t *testing.T) {
 	sleep := parameters(contract.RoleServer, 1)
 	sleep.Options["do"] = "sleep"
 	other := newRunner(t, "neighbour")
-	theirs, err := other.Start(t.Context(), "confined", sleep)
+	theirs, err := other.Start(t.Context(), "confined", sleep, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -481,7 +487,7 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := first.Start(t.Context(), "confined", sleep)
+	left, err := first.Start(t.Context(), "confined", sleep, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -527,7 +533,7 @@ func TestPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func() error {
-		p, err := r.Start(t.Context(), "moving", parameters(contract.RoleServer, 1))
+		p, err := r.Start(t.Context(), "moving", parameters(contract.RoleServer, 1), nil)
 		if err != nil {
 			return err
 		}
@@ -589,7 +595,7 @@ func TestStops(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			q := parameters(contract.RoleClient, 1)
 			q.Options["fault"] = "hang"
-			p, err := r.Start(t.Context(), "plain", q)
+			p, err := r.Start(t.Context(), "plain", q, nil)
 			require.NoError(t, err)
 			defer p.Output().Close()
 			list, err := engine.Client.ContainerList(t.Context(), client.ContainerListOptions{Filters: client.Filters{}.Add("label", docker.LabelAgent+"=stops").Add("label", docker.LabelRole+"=client")})

@@ -46,7 +46,7 @@ func TestLogsOfTransfers(t *testing.T) {
 		}
 		return p
 	}
-	server, err := r.Start(t.Context(), "plain", wanted(contract.RoleServer, ""))
+	server, err := r.Start(t.Context(), "plain", wanted(contract.RoleServer, ""), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,8 @@ func TestLogsOfTransfers(t *testing.T) {
 		if transfer == second {
 			release = r.Prepare(t.Context(), "plain", transfer)
 		}
-		p, err := r.Start(t.Context(), "plain", wanted(contract.RoleClient, transfer))
+		q := wanted(contract.RoleClient, transfer)
+		p, err := r.Start(t.Context(), "plain", q, given(q))
 		release()
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sync"
@@ -92,15 +93,15 @@ func (e *Mixed) runnerOf(ctx context.Context, protocol string) (*Runner, error) 
 }
 
 // Start implements [executor.Runner].
-func (e *Mixed) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
+func (e *Mixed) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (executor.Process, error) {
 	r, err := e.runnerOf(ctx, protocol)
 	if err != nil {
 		return nil, err
 	}
 	if r == nil {
-		return e.processes.Start(ctx, protocol, p)
+		return e.processes.Start(ctx, protocol, p, payload)
 	}
-	return r.Start(ctx, protocol, p)
+	return r.Start(ctx, protocol, p, payload)
 }
 
 // Prepare implements [executor.Preparer].

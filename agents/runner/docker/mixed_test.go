@@ -64,7 +64,7 @@ func TestMixed(t *testing.T) {
 		t.Fatalf("drivers %q, expected %q", got, want)
 	}
 	for _, c := range []struct{ protocol, log string }{{"confined", "write: open /mark: read-only file system"}, {"plain", "driver starts as server"}} {
-		p, err := e.Start(t.Context(), c.protocol, parameters(contract.RoleServer, freePort(t)))
+		p, err := e.Start(t.Context(), c.protocol, parameters(contract.RoleServer, freePort(t)), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestMixed(t *testing.T) {
 	if have := containers(t, "either"); !slices.Equal(have, []string{"client running", "network running"}) {
 		t.Errorf("containers %q", have)
 	}
-	if _, err := e.Start(t.Context(), "none", &contract.Parameters{}); !errors.Is(err, executor.ErrNoDriver) {
+	if _, err := e.Start(t.Context(), "none", &contract.Parameters{}, nil); !errors.Is(err, executor.ErrNoDriver) {
 		t.Errorf("a protocol that nothing carries: %v", err)
 	}
 	if err := e.Close(context.Background()); err != nil {
@@ -138,7 +138,7 @@ func TestDigestMismatch(t *testing.T) {
 	other := "image:sha256:" + strings.Repeat("0", 64)
 	for _, c := range []struct{ named, refusal string }{{string(good), ""}, {other, "the run sheet names " + other}} {
 		g := &trust.Guard{Runner: r, Drivers: r, Sheet: &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "t", Protocol: "confined", Digests: []string{c.named}}}}}
-		p, err := g.Start(t.Context(), "confined", parameters(contract.RoleServer, 1))
+		p, err := g.Start(t.Context(), "confined", parameters(contract.RoleServer, 1), nil)
 		if c.refusal == "" {
 			if err != nil {
 				t.Fatal(err)

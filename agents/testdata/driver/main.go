@@ -3,8 +3,7 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,10 +28,31 @@ var clockRate = 1.0
 // since is the time that has passed by the driver's clock.
 func since(t time.Time) time.Duration { return time.Duration(clockRate * float64(time.Since(t))) }
 
+// shift is what the driver reports as connecting of what was transferring, at most all of
+// either; negative: the other way round.
+var shift time.Duration
+
+// shifted are the times that the driver reports.
+func shifted(connect, transfer time.Duration) (connectNS, elapsedNS int64) {
+	s := max(-connect, min(shift, transfer))
+	return max(1, int64(connect+s)), max(1, int64(transfer-s))
+}
+
 func say(e contract.Event) {
 	out.Lock()
 	defer out.Unlock()
 	json.NewEncoder(os.Stdout).Encode(e)
+}
+
+// input is standard input: the document, and then the payload.
+var input = bufio.NewReader(os.Stdin)
+
+// hand hands payload over.
+func hand(transfer string, b []byte) {
+	line, _ := json.Marshal(contract.Event{Event: contract.KindPayload, Transfer: transfer, Bytes: len(b)})
+	out.Lock()
+	defer out.Unlock()
+	os.Stdout.Write(append(append(line, '\n'), b...))
 }
 
 func fail(transfer string, code contract.Code, err error) {
@@ -40,7 +60,7 @@ func fail(transfer string, code contract.Code, err error) {
 }
 
 func main() {
-	doc, err := io.ReadAll(os.Stdin)
+	doc, err := input.ReadBytes('\n')
 	if err != nil {
 		os.Exit(contract.ExitFailed)
 	}
@@ -54,6 +74,8 @@ func main() {
 	if c, ok := p.Options["clock"].(float64); ok && c > 0 {
 		clockRate = c
 	}
+	ms, _ := p.Options["shift"].(float64)
+	shift = time.Duration(ms * float64(time.Millisecond))
 	fmt.Fprintln(os.Stderr, "driver starts as", p.Role, "with fault", fault)
 	ready := func() {
 		say(contract.Event{Event: contract.KindReady, Info: &contract.Info{Implementation: "test over tcp"}})
@@ -134,25 +156,27 @@ func client(p *contract.Parameters, fault string, pace time.Duration) {
 		os.Exit(contract.ExitFailed)
 	}
 	connect := since(began)
-	say(contract.Event{Event: contract.KindConnected, Transfer: id, ConnectNS: int64(connect)})
+	connectNS, _ := shifted(connect, time.Hour)
+	say(contract.Event{Event: contract.KindConnected, Transfer: id, ConnectNS: connectNS})
 	tid, _ := contract.ParseTransferID(id)
-	c.Write(contract.Header{ID: tid, SizeBytes: uint64(p.Transfer.SizeBytes), Seed: p.Transfer.Seed}.Append(nil))
+	c.Write(contract.Header{ID: tid, SizeBytes: uint64(p.Transfer.SizeBytes)}.Append(nil))
 	start := time.Now()
 	sample := func(sent int64) {
 		say(contract.Event{Event: contract.KindSample, Transfer: id, Sample: &contract.Sample{ElapsedNS: int64(since(start)), SentBytes: sent}})
 	}
 	if fault == "unsent" {
 		say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
-			SizeBytes: p.Transfer.SizeBytes, ElapsedNS: int64(since(start)), ConnectNS: int64(connect), Digest: strings.Repeat("0", 64),
+			SizeBytes: p.Transfer.SizeBytes, ElapsedNS: int64(since(start)), ConnectNS: int64(connect),
 		}})
 		return
 	}
-	h := sha256.New()
 	b := make([]byte, 4096)
 	for sent := int64(0); sent < p.Transfer.SizeBytes; {
 		n := min(int64(len(b)), p.Transfer.SizeBytes-sent)
-		contract.Payload(b[:n], p.Transfer.Seed, uint64(sent))
-		h.Write(b[:n])
+		if _, err := io.ReadFull(input, b[:n]); err != nil {
+			fail(id, contract.CodeInternal, err)
+			os.Exit(contract.ExitFailed)
+		}
 		if _, err := c.Write(b[:n]); err != nil {
 			fail(id, contract.CodeReset, err)
 			os.Exit(contract.ExitFailed)
@@ -170,8 +194,9 @@ func client(p *contract.Parameters, fault string, pace time.Duration) {
 	if fault == "wrong-size" {
 		size++
 	}
+	connectNS, elapsedNS := shifted(connect, since(start))
 	say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
-		SizeBytes: size, ElapsedNS: int64(since(start)), ConnectNS: int64(connect), Digest: hex.EncodeToString(h.Sum(nil)),
+		SizeBytes: size, ElapsedNS: elapsedNS, ConnectNS: connectNS, Final: final(id, fault, size, start),
 	}})
 	switch fault {
 	case "child", "daemon":
@@ -181,6 +206,17 @@ func client(p *contract.Parameters, fault string, pace time.Duration) {
 	case "exit-after":
 		os.Exit(9)
 	}
+}
+
+// final is the last sample: none, or one that says that nothing was sent again.
+func final(transfer, fault string, size int64, start time.Time) *contract.Sample {
+	if fault != "nothing-again" {
+		return nil
+	}
+	none := int64(0)
+	s := &contract.Sample{ElapsedNS: int64(since(start)), SentBytes: size, Retransmits: &none}
+	say(contract.Event{Event: contract.KindSample, Transfer: transfer, Sample: s})
+	return s
 }
 
 // leave starts a process that goes on when this one has ended: in the driver's
@@ -277,6 +313,9 @@ func server(p *contract.Parameters, fault string, ready func()) {
 		os.Exit(contract.ExitOK)
 	}()
 	ready()
+	if fault == "jam" {
+		go jam(p)
+	}
 	for {
 		c, err := ln.Accept()
 		if err != nil {
@@ -284,6 +323,41 @@ func server(p *contract.Parameters, fault string, ready func()) {
 		}
 		go serve(p, c, fault)
 	}
+}
+
+// jam sends from the listener's port while packets of others pass the radio.
+func jam(p *contract.Parameters) {
+	from, err := net.ResolveUDPAddr("udp4", net.JoinHostPort(p.Local.Address, strconv.Itoa(p.Local.Port)))
+	if err != nil {
+		return
+	}
+	// The client's address, in the network of a lab.
+	to := &net.UDPAddr{IP: net.IPv4(from.IP.To4()[0], from.IP.To4()[1], from.IP.To4()[2], 1), Port: 9}
+	c, err := net.DialUDP("udp4", from, to)
+	if err != nil {
+		return
+	}
+	for last := received(p.Device); ; time.Sleep(50 * time.Millisecond) {
+		now := received(p.Device)
+		if now-last > 1000 {
+			for range 2 {
+				c.Write(make([]byte, 1000))
+			}
+		}
+		last = now
+	}
+}
+
+// received is how many bytes an interface has received.
+func received(device string) int64 {
+	b, _ := os.ReadFile("/proc/net/dev")
+	for line := range strings.Lines(string(b)) {
+		if name, counts, found := strings.Cut(strings.TrimSpace(line), ":"); found && name == device {
+			n, _ := strconv.ParseInt(strings.Fields(counts)[0], 10, 64)
+			return n
+		}
+	}
+	return 0
 }
 
 func serve(p *contract.Parameters, c net.Conn, fault string) {
@@ -302,11 +376,13 @@ func serve(p *contract.Parameters, c net.Conn, fault string) {
 	id := h.ID.String()
 	writeLog(p, id, fault)
 	say(contract.Event{Event: contract.KindConnected, Transfer: id})
-	if fault == "server-dies" {
+	switch fault {
+	case "server-dies":
 		os.Exit(4)
+	case "server-crashes":
+		panic("the server's own fault")
 	}
 	start := time.Now()
-	sum := sha256.New()
 	b := make([]byte, 4096)
 	for at := uint64(0); at < h.SizeBytes; {
 		n, err := c.Read(b[:min(uint64(len(b)), h.SizeBytes-at)])
@@ -314,12 +390,7 @@ func serve(p *contract.Parameters, c net.Conn, fault string) {
 			fail(id, contract.CodeReset, err)
 			return
 		}
-		if contract.Verify(b[:n], h.Seed, at) >= 0 {
-			fail(id, contract.CodeCorrupted, fmt.Errorf("wrong byte after %d", at))
-			c.Write([]byte{contract.ByteRejected})
-			return
-		}
-		sum.Write(b[:n])
+		hand(id, b[:n])
 		at += uint64(n)
 		say(contract.Event{Event: contract.KindSample, Transfer: id, Sample: &contract.Sample{ElapsedNS: int64(since(start)), SentBytes: int64(at)}})
 	}
@@ -329,6 +400,6 @@ func serve(p *contract.Parameters, c net.Conn, fault string) {
 		return
 	}
 	say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
-		SizeBytes: int64(h.SizeBytes), ElapsedNS: int64(since(start)), Digest: hex.EncodeToString(sum.Sum(nil)),
+		SizeBytes: int64(h.SizeBytes), ElapsedNS: int64(since(start)),
 	}})
 }

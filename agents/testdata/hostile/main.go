@@ -15,7 +15,7 @@ import (
 )
 
 // try does one thing: "read:PATH", "write:PATH", "connect:PATH", "kill:PID", "trace:PID",
-// "have:CAPABILITY-NUMBER", "log:NAME".
+// "have:CAPABILITY-NUMBER", "log:NAME", "set:SETTING", "send:ADDRESS".
 func try(what, logs string) error {
 	kind, target, _ := strings.Cut(what, ":")
 	number, _ := strconv.Atoi(target)
@@ -28,6 +28,20 @@ func try(what, logs string) error {
 		return err
 	case "write":
 		return os.WriteFile(target, []byte("x"), 0o600)
+	case "set": // a setting, to what it is
+		b, err := os.ReadFile(target)
+		if err == nil {
+			err = os.WriteFile(target, b, 0)
+		}
+		return err
+	case "send":
+		c, err := net.Dial("udp", target)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_, err = c.Write([]byte("x"))
+		return err
 	case "connect":
 		c, err := net.Dial("unix", target)
 		if err == nil {

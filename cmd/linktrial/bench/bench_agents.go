@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ import (
 	"linktrial/internal/backoff"
 	"linktrial/internal/driverdigest"
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 	"linktrial/internal/vitals"
 	"linktrial/orchestrator/stats"
 )
@@ -259,12 +261,16 @@ func (b *agentsBench) watcher(role radio.Role, t *arrivals) (func(context.Contex
 	if err != nil {
 		return nil, err
 	}
-	s, err := session.New(session.Config{URL: b.server.URL, Name: "node-" + string(role), Incarnation: "bench", Version: b.s.Version})
+	name, incarnation := "node-"+string(role), "bench"
+	s, err := session.New(session.Config{URL: b.server.URL, Name: name, Incarnation: incarnation, Version: b.s.Version})
 	if err != nil {
 		return nil, err
 	}
+	// The nodes of a run are of one lab: all have the same key.
+	lab := signature.SignLab(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)),
+		signature.LabStatement{Kind: signature.LabNode, Subject: name, Detail: incarnation, Role: string(role), Address: radio.Addresses[role]})
 	register := func() *linktrialv1.RegisterRequest {
-		return &linktrialv1.RegisterRequest{Role: string(role), Version: b.s.Version, Emulated: true, RadioAddress: radio.Addresses[role], DiskFreeBytes: 1 << 30,
+		return &linktrialv1.RegisterRequest{Role: string(role), Version: b.s.Version, Emulated: true, LabKey: lab.Key, LabSignature: lab.Signature, RadioAddress: radio.Addresses[role], DiskFreeBytes: 1 << 30,
 			Drivers: []*linktrialv1.DriverState{{Name: "tcp", Version: m.Version, Digest: string(f.Digest)}}}
 	}
 	return func(ctx context.Context) {

@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// againEvery is how often a command that waits asks the orchestrator again.
-	againEvery = 500 * time.Millisecond
+	// askAgain and askAgainMax are the first and the longest pause before a command that
+	// waits asks the orchestrator again.
+	askAgain    = 250 * time.Millisecond
+	askAgainMax = 2 * time.Second
 	// sayAgain is how often it says that it still waits.
 	sayAgain = 30 * time.Second
 )
@@ -120,10 +122,14 @@ func Waiting(ctx context.Context, o *Outage) context.Context {
 	return context.WithValue(ctx, waitKey{}, o)
 }
 
+// Retry spaces out how often a command that waits asks the orchestrator again.
+func Retry() backoff.Backoff { return backoff.Backoff{Min: askAgain, Max: askAgainMax} }
+
 // Repeat calls f, and in a [Waiting] context again for as long as the orchestrator or its
 // database is away.
 func Repeat(ctx context.Context, f func() error) error {
 	o, _ := ctx.Value(waitKey{}).(*Outage)
+	retry := Retry()
 	for {
 		err := f()
 		if o == nil || ctx.Err() != nil {
@@ -137,7 +143,7 @@ func Repeat(ctx context.Context, f func() error) error {
 			return err
 		}
 		o.Failed(err)
-		if !backoff.Sleep(ctx, againEvery) {
+		if !retry.Wait(ctx) {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"connectrpc.com/connect"
@@ -167,4 +168,21 @@ func TestSilence(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A command that waits for a database that does not answer asks seldom, and soon at first.
+func TestRepeatIsSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var at []time.Duration
+		began := time.Now()
+		err := Repeat(Waiting(ctx, NewOutage("http://here", func(string) {})), func() error {
+			at = append(at, time.Since(began))
+			return connect.NewError(connect.CodeUnavailable, errors.New("the database does not answer"))
+		})
+		if connect.CodeOf(err) != connect.CodeUnavailable || len(at) > 33 || at[1] != askAgain {
+			t.Errorf("%d calls in a minute, the second after %s; %v", len(at), at[1], err)
+		}
+	})
 }

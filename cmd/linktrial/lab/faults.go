@@ -88,7 +88,7 @@ func (f *faultFlags) schedule(nodes faults.Nodes) (*faults.Schedule, error) {
 // prepareFaults reads the flags before anything is started.
 func (r *rehearsal) prepareFaults() error {
 	var err error
-	r.schedule, err = r.faults.schedule(nodesOf(r.sheets, r.virtual))
+	r.schedule, err = r.faults.schedule(nodesOf(r.sheets, r.place()))
 	switch {
 	case err != nil || r.schedule == nil:
 		return err
@@ -98,9 +98,20 @@ func (r *rehearsal) prepareFaults() error {
 	return nil
 }
 
+// place is what the rehearsal's nodes are.
+func (r *rehearsal) place() faults.Place {
+	switch {
+	case r.virtual:
+		return faults.Virtual
+	case r.realPath:
+		return faults.RealPath
+	}
+	return faults.Emulated
+}
+
 // nodesOf is the nodes that take part in any of the sheets.
-func nodesOf(sheets []*runsheet.Sheet, virtual bool) faults.Nodes {
-	nodes := faults.Nodes{Virtual: virtual}
+func nodesOf(sheets []*runsheet.Sheet, place faults.Place) faults.Nodes {
+	nodes := faults.Nodes{Lab: place}
 	for _, role := range radio.Roles {
 		if slices.ContainsFunc(sheets, func(s *runsheet.Sheet) bool { return s.Topology.Station(role) != nil }) {
 			nodes.All = append(nodes.All, role)
@@ -205,7 +216,7 @@ func (r *rehearsal) giveClocks() error {
 		return nil
 	}
 	var err error
-	r.clocks, err = faults.Clocks(r.lab.State.ControlSocket, r.lab.State.Nodes)
+	r.clocks, err = faults.Clocks(r.lab.Clocks(), r.lab.State.Nodes)
 	return err
 }
 
@@ -230,7 +241,7 @@ func forgetDisks(state string) error {
 
 // injector injects into the rehearsal's own processes and namespaces.
 func (r *rehearsal) injector() *faults.Lab {
-	nodes := nodesOf(r.sheets, r.virtual)
+	nodes := nodesOf(r.sheets, r.place())
 	return &faults.Lab{
 		Net:                r.lab,
 		Second:             r.secondAgent,
@@ -392,6 +403,9 @@ func (c *faultCampaign) summary(ctx context.Context) error {
 	}
 	if lasting > 0 {
 		err = fmt.Errorf("%s had not ended when the run was over: %s", terminal.Count(lasting, "fault"), c.r.faultList())
+	}
+	if lost := t.failed + t.excluded + t.open; c.r.realPath && lost > 0 {
+		err = errors.Join(err, fmt.Errorf("%s of %d did not succeed, on interfaces that lose nothing by themselves: a fault, or what it left behind, counts as a property of a protocol, or a limit of the plan is too short", terminal.Count(lost, "trial"), t.trials))
 	}
 	if findings > 0 {
 		err = errors.Join(err, fmt.Errorf("the audit has %s, see above; docs/audit.md says what each check proves", terminal.Count(findings, "finding")))

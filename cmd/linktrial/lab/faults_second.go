@@ -41,7 +41,8 @@ func (r *rehearsal) secondAgent(role radio.Role) (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer log.Close() // the child has its own
-	cmd := exec.Command(self, agentArgs(r.s, r.lab, &r.lab.State.Nodes[i], state, trusted, []string{"--runner", r.runner})...)
+	n := &r.lab.State.Nodes[i]
+	cmd := agentCommand(self, r.lab, n, agentArgs(r.s, r.lab, n, state, trusted, []string{"--runner", r.runner}))
 	cmd.Stderr = log
 	return cmd, r.lab.Start(role, cmd)
 }

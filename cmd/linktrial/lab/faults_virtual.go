@@ -11,6 +11,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/faultlog"
+	"linktrial/lab/faults"
 	"linktrial/lab/uml"
 	"linktrial/lab/uml/guest"
 )
@@ -22,7 +23,7 @@ func (v *virtual) faultsOf(index int, sh *runsheet.Sheet) *guest.Faults {
 	if v.schedule == nil {
 		return nil
 	}
-	nodes := nodesOf([]*runsheet.Sheet{sh}, true)
+	nodes := nodesOf([]*runsheet.Sheet{sh}, faults.Virtual)
 	out := &guest.Faults{Listed: nodes.On(v.schedule.Faults), Nodes: nodes}
 	if r := v.schedule.Random; r != nil {
 		out.Seed, out.Every, out.Choices = r.Seed, r.Every, r.Choices

@@ -25,6 +25,7 @@ import (
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
+	"linktrial/internal/wallclock"
 	"linktrial/lab/netns"
 	"linktrial/orchestrator/catalog"
 )
@@ -279,7 +280,7 @@ func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signa
 				return nil, err
 			}
 			defer log.Close()
-			cmd := exec.Command(self, args...)
+			cmd := agentCommand(self, lab, &n, args)
 			cmd.Stderr = log
 			return cmd, lab.Start(n.Role, cmd)
 		}}.Run(context.Background())
@@ -291,13 +292,27 @@ func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signa
 	return out, nil
 }
 
+// agentCommand is an agent's command. One with a plain radio knows nothing of the lab, and
+// gets the clock that a fault may step from its environment.
+func agentCommand(self string, lab *netns.Lab, n *netns.NodeState, args []string) *exec.Cmd {
+	cmd := exec.Command(self, args...)
+	if lab.Plain() {
+		cmd.Env = append(cmd.Environ(), wallclock.Variable+"="+wallclock.Path(lab.Clocks(), string(n.Role)))
+	}
+	return cmd
+}
+
 // agentArgs are the arguments of an agent with a state folder, which trusts the keys in
 // a file, "" for none.
 func agentArgs(s *setting.Settings, lab *netns.Lab, n *netns.NodeState, state, trusted string, more []string) []string {
 	name := string(n.Role)
 	args := []string{"agent", "--name", name, "--role", name, "--orchestrator", lab.State.Orchestrator, "--drivers", s.Drivers,
-		"--data", s.Data, "--state", state,
-		"--radio-address", n.RadioAddress, "--radio-control", lab.State.ControlSocket, "--radio-host", n.RadioAddress}
+		"--data", s.Data, "--state", state, "--radio-address", n.RadioAddress}
+	if lab.Plain() {
+		args = append(args, "--radio", lab.State.Radio, "--device", netns.Device)
+	} else {
+		args = append(args, "--radio-control", lab.State.ControlSocket, "--radio-host", n.RadioAddress)
+	}
 	if trusted != "" {
 		args = append(args, "--trust", trusted)
 	}

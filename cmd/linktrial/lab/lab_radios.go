@@ -5,6 +5,7 @@ import (
 
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/emulator/tun"
+	"linktrial/internal/radiocontrol/client"
 	"linktrial/lab/join"
 )
 
@@ -25,9 +26,13 @@ func newLabRadios(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			key, err := client.NewLabKey(control)
+			if err != nil {
+				return err
+			}
 			return join.Serve(cmd.Context(), join.Config{
 				Socket: socket, Logger: s.Logger(),
-				Radios: tun.Config{Network: cfg.Network, ControlSocket: control, Telemetry: true},
+				Radios: tun.Config{Network: cfg.Network, ControlSocket: control, Telemetry: true, LabKey: key},
 			})
 		},
 	}

@@ -69,22 +69,25 @@ func newLabGuest() *cobra.Command {
 // newLabGuestProbe returns the command that probes drivers inside a guest.
 func newLabGuestProbe() *cobra.Command {
 	return &cobra.Command{
-		Use:    "guest-probe DRIVERS FILE NAME...",
+		Use:    "guest-probe",
 		Short:  "Probe drivers inside a guest of the virtual-time lab",
-		Args:   cobra.MinimumNArgs(2),
+		Args:   cobra.NoArgs,
 		Hidden: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r := runner.New(runner.Config{Dir: args[0]})
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var p guest.Probe
+			if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {
+				return fmt.Errorf("standard input of the probe: %w", err)
+			}
+			if err := p.View.Enter(); err != nil {
+				return err
+			}
+			r := runner.New(runner.Config{Dir: p.View.DriverFolders(), Confined: true, DriverUser: p.View.User})
 			var list []guest.Driver
-			for _, name := range args[2:] {
+			for _, name := range p.Names {
 				s := r.Probe(cmd.Context(), name)
 				list = append(list, guest.Driver{Name: name, Unsupported: s.Driver.Unsupported, Choices: s.Choices, Remarks: s.Remarks()})
 			}
-			b, err := json.Marshal(list)
-			if err != nil {
-				return fmt.Errorf("state of the drivers: %w", err)
-			}
-			return os.WriteFile(args[1], b, 0o644)
+			return json.NewEncoder(os.Stdout).Encode(list)
 		},
 	}
 }
@@ -107,17 +110,18 @@ func newLabGuestAgent(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := a.View.Enter(); err != nil {
+				return err
+			}
 			finish := make(chan struct{})
 			go func() {
 				io.Copy(io.Discard, in) // the end of the input is the signal to finish
 				close(finish)
 			}()
 			return agent.RunSheet(cmd.Context(), agent.Config{
-				Name: a.Name, Role: a.Role, StateDir: a.StateDir, DriversDir: a.DriversDir, Device: a.Device,
+				Name: a.Name, Role: a.Role, StateDir: a.StateDir, DriversDir: a.View.DriverFolders(), Device: a.Device,
 				RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, Faults: a.Faults, Trust: agenttrust.Config{File: a.Trust},
-				// The guest has no user database and nothing that a driver could not have: its one
-				// sheet, and no key, journal of another run or orchestrator.
-				Drivers:    agent.DriversConfig{Unconfined: true},
+				Drivers:    agent.DriversConfig{User: a.View.User},
 				FloorBytes: -1, // the folder is on the host, whose free space the guest cannot see
 				Version:    s.Version, Logger: s.Logger(),
 			}, a.Run, a.Sheet, finish)

@@ -71,6 +71,10 @@ schedule, or without end those that follow from a seed (docs/faults.md). Each is
 printed, and listed in faults.jsonl beside the exported results. With --virtual the
 same seed and plan give the same faults and the same journals.
 
+With --real-path the nodes have plain interfaces with the rate of the plan's radio
+in place of emulated radios, and agents know them by name alone, as in the field; faults
+of the path to a radio exist there (docs/faults.md). The radio must be a made-up one.
+
 With --runner docker the drivers run in containers of this machine's engine, as on
 nodes that run images (docs/containers.md).`,
 		Example: `  linktrial rehearse plans/quickstart.yaml
@@ -87,23 +91,26 @@ nodes that run images (docs/containers.md).`,
 	f.StringVar(&r.out, "out", "", "folder for the exported results (default: results/CAMPAIGN)")
 	f.StringVar(&r.runner, "runner", agent.RunnerExec, "how drivers run: exec, as processes, or docker, as containers of this machine's engine")
 	f.BoolVar(&r.virtual, "virtual", false, "run in virtual time, in guests (needs 'linktrial lab kernel' once)")
+	f.BoolVar(&r.realPath, "real-path", false, "give the nodes plain interfaces that no emulator makes, in place of emulated radios (docs/faults.md)")
 	f.IntVar(&r.jobs, "jobs", 0, "with --virtual: guests that run at a time (default: one for each processor)")
 	f.BoolVar(&r.yes, "yes", false, "do not ask for confirmation of a run longer than a day")
 	r.faults.register(f)
 	cmd.MarkFlagsMutuallyExclusive("virtual", "runner")
+	cmd.MarkFlagsMutuallyExclusive("virtual", "real-path")
 	return cmd
 }
 
 // rehearsal is one run of the command and all that it started.
 type rehearsal struct {
-	s       *setting.Settings
-	file    string
-	out     string
-	virtual bool
-	runner  string // of the agents
-	jobs    int
-	yes     bool
-	faults  faultFlags
+	s        *setting.Settings
+	file     string
+	out      string
+	virtual  bool
+	realPath bool
+	runner   string // of the agents
+	jobs     int
+	yes      bool
+	faults   faultFlags
 
 	plan   *plan.Plan
 	sheets []*runsheet.Sheet
@@ -216,6 +223,11 @@ func (r *rehearsal) prepare(ctx context.Context) ([]byte, error) {
 	if err := trial.Writable(cmp.Or(r.out, "results")); err != nil {
 		return nil, err
 	}
+	if r.realPath {
+		if err := checkRealPath(r.cat, r.sheets); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.prepareFaults(); err != nil {
 		return nil, err
 	}
@@ -317,7 +329,7 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 			first, radios = sh.Cell, n
 		}
 	}
-	cfg, err := labConfig(r.s, r.cat, labFlags{name: rehearsalLab(), radio: first.Radio, topology: first.Topology})
+	cfg, err := r.labConfig(labFlags{name: rehearsalLab(), radio: first.Radio, topology: first.Topology})
 	if err != nil {
 		return err
 	}
@@ -341,7 +353,7 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 			return err
 		}
 	}
-	waiting.Step("bringing up nodes and emulated radios")
+	waiting.Step("bringing up nodes and " + r.radios())
 	cfg.Forward, cfg.Log = strings.TrimPrefix(r.base, "http://"), r.log
 	if r.lab, err = netns.Up(ctx, cfg); err != nil {
 		return err
@@ -373,8 +385,24 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 	if err := r.waitForNodes(ctx, waiting); err != nil {
 		return err
 	}
-	fmt.Printf("orchestrator, emulated radio network and %d agents are up after %.1f s (plan %s)\n", len(r.agents), time.Since(began).Seconds(), r.plan.Name)
+	fmt.Printf("orchestrator, %s and %d agents are up after %.1f s (plan %s)\n", r.radios(), len(r.agents), time.Since(began).Seconds(), r.plan.Name)
 	return nil
+}
+
+// labConfig returns the configuration of the rehearsal's lab.
+func (r *rehearsal) labConfig(l labFlags) (netns.Config, error) {
+	if r.realPath {
+		return plainConfig(r.cat, l)
+	}
+	return labConfig(r.s, r.cat, l)
+}
+
+// radios names the nodes' radios.
+func (r *rehearsal) radios() string {
+	if r.realPath {
+		return "plain interfaces"
+	}
+	return "emulated radio network"
 }
 
 func (r *rehearsal) marker() string { return filepath.Join(r.s.Data, "rehearsal.campaign") }
@@ -428,6 +456,8 @@ func (r *rehearsal) namesAreFree(ctx context.Context, nodes []radio.Node) error 
 
 func (r *rehearsal) waitForNodes(ctx context.Context, waiting *terminal.Waiting) error {
 	deadline := time.Now().Add(60 * time.Second)
+	// Nodes are there within a moment, or something is wrong that others work on.
+	retry := backoff.Backoff{Min: 20 * time.Millisecond, Max: 500 * time.Millisecond}
 	for {
 		res, err := r.client.ListNodes(ctx, connect.NewRequest(&linktrialv1.ListNodesRequest{}))
 		if err != nil && ctx.Err() != nil {
@@ -452,7 +482,7 @@ func (r *rehearsal) waitForNodes(ctx context.Context, waiting *terminal.Waiting)
 		if time.Now().After(deadline) {
 			return fmt.Errorf("agent %s does not connect: %s", missing[0], lastLine(filepath.Join(r.lab.Folder(), missing[0]+".log")))
 		}
-		if !backoff.Sleep(ctx, 20*time.Millisecond) {
+		if !retry.Wait(ctx) {
 			return ctx.Err()
 		}
 	}

@@ -3,6 +3,7 @@ package lab
 import (
 	"bufio"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	"linktrial/internal/agentprotocol"
 	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 	"linktrial/lab/uml"
 	"linktrial/lab/uml/guest"
 )
@@ -64,6 +66,10 @@ func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error
 	if err != nil {
 		return err
 	}
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return fmt.Errorf("key of the lab: %w", err)
+	}
 	deadline := time.Now().Add(abortLimit)
 	for role := range roles {
 		req := &linktrialv1.RegisterRequest{
@@ -71,6 +77,9 @@ func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error
 			Emulated: true, Virtual: true, RadioAddress: radio.Addresses[role], Drivers: drivers,
 			Incarnation: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano()), Protocol: agentprotocol.Number,
 		}
+		// This process boots the guests, and vouches for them: they have no other radio.
+		proof := signature.SignLab(key, signature.LabStatement{Kind: signature.LabVirtual, Subject: req.Name, Detail: req.Incarnation, Role: req.Role, Address: req.RadioAddress})
+		req.LabKey, req.LabSignature = proof.Key, proof.Signature
 		for {
 			_, err := v.agents.Register(ctx, connect.NewRequest(req))
 			if err == nil {
@@ -148,7 +157,7 @@ func (v *virtual) trials(ctx context.Context, text []byte) error {
 	}
 	failed := failures(result)
 	if len(failed) > 0 {
-		_, err := v.client.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: v.campaign, Reason: fmt.Sprintf("%d runs did not end well; the first: %v", len(failed), failed[0])}))
+		_, err := v.client.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: v.campaign, Reason: terminal.Count(len(failed), "run") + " did not end well; the first: " + failed[0].Error()}))
 		if err != nil && connect.CodeOf(err) != connect.CodeFailedPrecondition {
 			return client.Error(v.base, err)
 		}
@@ -169,7 +178,7 @@ func (v *virtual) trials(ctx context.Context, text []byte) error {
 		return err
 	}
 	if len(failed) > maxShown {
-		failed = append(failed[:maxShown:maxShown], fmt.Errorf("and %d more runs did not end well", len(failed)-maxShown))
+		failed = append(failed[:maxShown:maxShown], fmt.Errorf("and %s did not end well", terminal.Count(len(failed)-maxShown, "more run")))
 	}
 	return errors.Join(campaign.summary(ctx), errors.Join(failed...), v.missing.Err(), os.RemoveAll(cfg.Dir))
 }
@@ -178,11 +187,16 @@ func (v *virtual) trials(ctx context.Context, text []byte) error {
 // what the guests run: the signed sheets.
 func (v *virtual) start(ctx context.Context, text []byte) (uml.RunConfig, error) {
 	cfg := uml.RunConfig{Kernel: v.kernel, Drivers: v.s.Drivers, Executable: v.executable, Jobs: v.jobs, Seed: v.plan.Seed}
-	roles := map[radio.Role]bool{}
+	roles, flows := map[radio.Role]bool{}, 0
 	for _, sh := range v.sheets {
+		flows = max(flows, sh.MostAtOnce())
 		for _, st := range sh.Topology.Stations {
 			roles[st.Role] = true
 		}
+	}
+	var err error
+	if cfg.MemoryBytes, err = uml.MemoryFor(flows); err != nil {
+		return cfg, fmt.Errorf("%s: %w", v.file, err)
 	}
 	if err := v.register(ctx, roles); err != nil {
 		return cfg, err

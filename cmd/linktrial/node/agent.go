@@ -19,7 +19,8 @@ import (
 
 func newAgent(s *setting.Settings) *cobra.Command {
 	var cfg agent.Config
-	var role, join string
+	var role, join, spare string
+	var more []string
 	var pin bool
 	cmd := &cobra.Command{
 		Use:     "agent",
@@ -48,6 +49,12 @@ func newAgent(s *setting.Settings) *cobra.Command {
 			cfg.Drivers.HoldNetwork = []string{"agent", holdNetwork}
 			cfg.Trust.Pin = pin || pins(cmd.Context(), s.Orchestrator, cfg.RadioControl)
 			var err error
+			if cfg.SparePorts, err = agent.ParseSparePorts(spare); err != nil {
+				return fmt.Errorf("--spare-ports: %w", err)
+			}
+			if cfg.More, err = agent.ParseMoreRadios(more); err != nil {
+				return fmt.Errorf("--more-radio: %w", err)
+			}
 			if cfg.Service, err = watchdog.Open(func(err error) { cfg.Logger.Warn("the service manager could not be notified", "error", err) }); err != nil {
 				return err
 			}
@@ -67,6 +74,7 @@ func newAgent(s *setting.Settings) *cobra.Command {
 	f.BoolVar(&pin, "pin", false, "without keys of --trust or of an enrolment, trust the first that the orchestrator shows, and no other after that (always so where the orchestrator is on this machine)")
 	f.StringVar(&cfg.RadioAddress, "radio-address", "", "this node's IP address on the radio network")
 	f.StringVar(&cfg.Device, "device", "radio0", "the radio's network interface")
+	f.StringArrayVar(&more, "more-radio", nil, "DEVICE=ADDRESS, a further interface that leads to a radio, with this node's IP address there, as a relay between two radios has; can be given several times")
 	f.StringVar(&cfg.Drivers.Runner, "runner", agent.RunnerExec, "how drivers run: exec, as processes (those that have only an image, as containers), or docker, as containers")
 	f.StringVar(&cfg.Drivers.Engine, "engine", "", "address of the container engine (default: DOCKER_HOST, else its usual socket)")
 	f.StringToStringVar(&cfg.Drivers.Images, "image", nil, "PROTOCOL=IMAGE, the image that carries a protocol (default: the engine's image with its label)")
@@ -75,6 +83,7 @@ func newAgent(s *setting.Settings) *cobra.Command {
 	f.StringVar(&cfg.Radio, "radio", "", "profile of the attached radio (a real one)")
 	f.StringVar(&cfg.RadioControl, "radio-control", "", "control socket of the emulated radio network (instead of --radio)")
 	f.StringVar(&cfg.RadioHost, "radio-host", "", "address at which this node reaches its own radio, for its telemetry (default: as the radio's profile says)")
+	f.StringVar(&spare, "spare-ports", agent.DefaultSparePorts, "ports for listeners whose own one another program holds, or none")
 	f.StringVar(&join, "radio-join", "", "socket of 'linktrial lab radios', to which this node brings its network; with --radio-control")
 	cmd.MarkFlagsMutuallyExclusive("radio", "radio-control")
 	cmd.MarkFlagsMutuallyExclusive("radio", "radio-join")

@@ -153,7 +153,8 @@ func (s *Settings) Folders() []string {
 
 // LoadCatalog reads the drivers, radio profiles and topologies of the folders.
 func (s *Settings) LoadCatalog() (*catalog.Catalog, error) {
-	return catalog.Load(catalog.Config{DriversDir: s.Drivers, ExtraDirs: s.Catalog, SavedDir: filepath.Join(s.Data, "topologies")})
+	return catalog.Load(catalog.Config{DriversDir: s.Drivers, ExtraDirs: s.Catalog, SavedDir: filepath.Join(s.Data, "topologies"),
+		SavedProfilesDir: filepath.Join(s.Data, "radio-profiles")})
 }
 
 // ServerConfig returns the configuration of an orchestrator on the data folder.

@@ -15,6 +15,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/unit"
+	"linktrial/orchestrator/report/wording"
 )
 
 // Progress shows the progress of a campaign: a line for every attempt that has ended,
@@ -137,9 +138,10 @@ func (p *Progress) trialEnded(e *linktrialv1.TrialEnded) {
 	}
 	ideal := ""
 	if a.IdealSeconds > 0 {
-		ideal = fmt.Sprintf("  %3.0f %% of Ideal", 100*a.IdealSeconds/(a.ConnectSeconds+a.ElapsedSeconds))
+		share := a.IdealSeconds / (a.ConnectSeconds + a.ElapsedSeconds)
+		ideal = "  " + wording.Percent(&share, 1) + " of Ideal"
 	}
-	p.line("%s  %8.2f KB/s  %7.2f s%s%s", head, a.ThroughputBytesPerSecond/unit.KB, a.ElapsedSeconds, ideal, again)
+	p.line("%s  %13s  %7s s%s%s", head, wording.Rate(a.ThroughputBytesPerSecond/unit.KB), wording.Figure(&a.ElapsedSeconds), ideal, again)
 }
 
 func (p *Progress) done() int {
@@ -229,4 +231,10 @@ func (p *Progress) Finish() {
 	p.clear()
 }
 
-func kb(n int64) string { return fmt.Sprintf("%.0f KB", float64(n)/unit.KB) }
+// kb is a size with the digits that a transfer under way is told with.
+func kb(n int64) string {
+	if n < 10*unit.KB {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.0f KB", float64(n)/unit.KB)
+}

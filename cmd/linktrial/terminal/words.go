@@ -82,11 +82,14 @@ func StateWord(s linktrialv1.RunState) string {
 	return s.String()
 }
 
-// RunWord returns the word for the state of a run as lists have it: with a pause, which
-// begins at a trial's end, and in virtual time, where journals come when all guests have ended.
+// RunWord returns the word for the state of a run as lists have it: with an abort, which
+// with in-band control each node learns of in its window, with a pause, which begins at a
+// trial's end, and in virtual time, where journals come when all guests have ended.
 func RunWord(r *linktrialv1.Run) string {
 	begun := r.State == linktrialv1.RunState_RUN_STATE_RUNNING || r.State == linktrialv1.RunState_RUN_STATE_PREPARING
 	switch {
+	case r.Aborting && !Over(r.State):
+		return "aborting"
 	case r.Virtual && !Over(r.State) && r.GuestsEnded:
 		return "storing"
 	case r.Virtual && !Over(r.State):
@@ -106,4 +109,20 @@ func Over(s linktrialv1.RunState) bool {
 		return true
 	}
 	return false
+}
+
+// Offset is how far the orchestrator's clock is ahead of a node's: to the microsecond where
+// that can matter to a delay, and in seconds and minutes where somebody has to set a clock.
+func Offset(seconds float64) string {
+	switch by := math.Abs(seconds); {
+	case by < 1:
+		return fmt.Sprintf("%+.3f ms", seconds*1e3)
+	case by < 60:
+		return fmt.Sprintf("%+.3f s", seconds)
+	}
+	sign, by := "+", time.Duration(math.Abs(seconds)*1e9).Round(time.Second)
+	if seconds < 0 {
+		sign = "-"
+	}
+	return sign + by.String()
 }

@@ -11,7 +11,7 @@ import (
 // Commands returns the commands of this package, those under their earlier names
 // included.
 func Commands(s *setting.Settings) []*cobra.Command {
-	all := []*cobra.Command{newPlan(s), newRun(s), newResults(s), newAuditRun(s), newNodes(s), newProfiles(s), newPreflight(s), newTelemetry(s), newTopology(s)}
+	all := []*cobra.Command{newPlan(s), newRun(s), newResults(s), newImport(s), newAuditRun(s), newNodes(s), newProfiles(s), newPreflight(s), newTelemetry(s), newTopology(s)}
 	for _, sub := range runSubcommands(s) {
 		earlier := sub.Name()
 		switch earlier {

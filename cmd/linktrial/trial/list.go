@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,7 +35,8 @@ as after a cable was pulled, the node is no longer connected.
 
   NAME           name of the node, from its agent's --name
   ROLE           client, relay or server
-  RADIO          profile of the attached radio, or "emulated"
+  RADIO          profile of the attached radio, "emulated" where a lab's emulated radios
+                 vouch for the node, or "real, unnamed" where neither is known
   ADDRESS        IP address on the radio network
   LAST CONTACT   "connected", or how long ago the node was last connected
   CLOCK OFFSET   orchestrator's clock minus the node's, as last measured
@@ -72,7 +74,7 @@ journal or a radio's interface that is missing.
 func printNodes(nodes []*linktrialv1.Node) error {
 	return terminal.Columns("NAME\tROLE\tRADIO\tADDRESS\tLAST CONTACT\tCLOCK OFFSET\tDISK FREE\tBATTERY\tPROTOCOLS\tVERSION\tRUN", func(w io.Writer) {
 		for _, n := range nodes {
-			r := n.Radio
+			r := cmp.Or(n.Radio, "real, unnamed")
 			if n.Emulated {
 				r = "emulated"
 			}
@@ -82,7 +84,7 @@ func printNodes(nodes []*linktrialv1.Node) error {
 			}
 			offset := "unknown"
 			if n.ClockOffsetKnown {
-				offset = fmt.Sprintf("%+.3f ms", n.ClockOffsetSeconds*1e3)
+				offset = terminal.Offset(n.ClockOffsetSeconds)
 			}
 			battery := "–"
 			if n.Battery != nil {
@@ -174,10 +176,11 @@ func newProfiles(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "profiles [NAME]",
 		GroupID: setting.GroupNodes,
-		Short:   "List radio profiles and topologies, or show one with the source of every figure",
+		Short:   "List radio profiles and topologies, show one with the source of every figure, or save one at the orchestrator",
 		Example: `  linktrial profiles
   linktrial profiles prc-117g-anw2c
-  linktrial profiles prc-117g-anw2c --json`,
+  linktrial profiles prc-117g-anw2c --json
+  linktrial profiles save own-hf.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cat, err := s.LoadCatalog()
@@ -213,6 +216,7 @@ func newProfiles(s *setting.Settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole profile as JSON")
+	cmd.AddCommand(newProfileSave(s), newProfileDelete(s))
 	return cmd
 }
 
@@ -238,7 +242,7 @@ func printRadio(p *radio.Profile) error {
 			if f.Uncertain {
 				doubt = " (uncertain)"
 			}
-			fmt.Fprintf(w, "%s\t%g %s%s\t%s\n", f.Name, f.Value, f.Unit, doubt, f.Source)
+			fmt.Fprintf(w, "%s\t%s%s\t%s\n", f.Name, figureText(&f), doubt, f.Source)
 		}
 	}); err != nil {
 		return err
@@ -247,6 +251,19 @@ func printRadio(p *radio.Profile) error {
 		fmt.Printf("\n%s\n", n)
 	}
 	return nil
+}
+
+// figureText is the value of a radio's figure, in a unit that suits it and without exponents.
+func figureText(f *radio.Figure) string {
+	switch whole := int64(f.Value); {
+	case f.Unknown:
+		return "unknown"
+	case f.Unit == "bit/s":
+		return unit.FormatRate(f.Value)
+	case f.Unit == "B" && float64(whole) == f.Value:
+		return unit.FormatBytes(whole)
+	}
+	return strings.TrimSpace(strconv.FormatFloat(f.Value, 'f', -1, 64) + " " + f.Unit)
 }
 
 // catalogView is the part of the catalog that is listed.

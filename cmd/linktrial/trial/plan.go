@@ -10,14 +10,18 @@ import (
 	"strings"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
+	"linktrial/lab/uml"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/sheet"
 )
@@ -29,7 +33,7 @@ func newPlan(s *setting.Settings) *cobra.Command {
 		Short:   "Check and explain plans; save them at the orchestrator, and schedule their start",
 	}
 	cmd.AddCommand(newPlanCheck(s), newPlanExplain(s), newPlanList(s), newPlanShow(s), newPlanSave(s), newPlanDelete(s),
-		newPlanSchedule(s), newPlanSchedules(s), newPlanUnschedule(s))
+		newPlanSchedule(s), newPlanSchedules(s), newPlanUnschedule(s), newPlanPauseSchedule(s), newPlanResumeSchedule(s))
 	return cmd
 }
 
@@ -52,18 +56,9 @@ func shownFile(file string) string {
 	return file
 }
 
-// Compile reads a plan and compiles it, without an orchestrator, until ctx ends.
+// CompileText compiles a plan that was read, without an orchestrator, until ctx ends.
 // Problems of the plan are [yamldoc.Problems]; those of what it names, such as a
 // radio profile, are not.
-func Compile(ctx context.Context, s *setting.Settings, file string) (*plan.Plan, []*runsheet.Sheet, error) {
-	text, name, err := ReadPlan(file)
-	if err != nil {
-		return nil, nil, err
-	}
-	return CompileText(ctx, s, name, text)
-}
-
-// CompileText is [Compile] of a plan that was read already.
 func CompileText(ctx context.Context, s *setting.Settings, name string, text []byte) (*plan.Plan, []*runsheet.Sheet, error) {
 	cat, err := s.LoadCatalog()
 	var broken yamldoc.Problems
@@ -81,35 +76,106 @@ func CompileText(ctx context.Context, s *setting.Settings, name string, text []b
 	return p, sheets, err
 }
 
+// askTime bounds the question to an orchestrator that may be out of reach.
+const askTime = 5 * time.Second
+
+// compileAnywhere reads a plan and compiles it, which may name radios and topologies of the
+// orchestrator's catalogue: it is asked where the plan names some that are not here. by says
+// for people whose answer it is, or why only this program was asked.
+func compileAnywhere(ctx context.Context, s *setting.Settings, file string) (sheets []*runsheet.Sheet, by string, err error) {
+	text, name, err := ReadPlan(file)
+	if err != nil {
+		return nil, "", err
+	}
+	_, sheets, err = CompileText(ctx, s, name, text)
+	var here yamldoc.Problems
+	if !errors.As(err, &here) || !slices.ContainsFunc(here, func(p yamldoc.Problem) bool { return ofCatalog(p.Message) }) {
+		return sheets, "", err
+	}
+	limited, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	res, failed := client.New(s.Orchestrator).ExplainPlan(limited, connect.NewRequest(&linktrialv1.ExplainPlanRequest{File: name, Text: text}))
+	if failed != nil {
+		return nil, fmt.Sprintf(". Radios and topologies were looked for in this program%s, and not at the orchestrator: %v", folders(s.Catalog), client.Error(s.Orchestrator, failed)), err
+	}
+	by = fmt.Sprintf(" by the catalogue of the orchestrator %s", s.Orchestrator)
+	if there := res.Msg.Problems; len(there) > 0 {
+		problems := make(yamldoc.Problems, len(there))
+		for i, p := range there {
+			problems[i] = yamldoc.Problem{File: p.File, Line: int(p.Line), Column: int(p.Column), Path: p.Path, Message: p.Message}
+		}
+		return nil, by + addTo, problems
+	}
+	for _, summary := range res.Msg.Sheets {
+		sh, err := runsheet.Decode(summary.Sheet)
+		if err != nil {
+			return nil, "", fmt.Errorf("sheet of the orchestrator: %w", err)
+		}
+		sheets = append(sheets, sh)
+	}
+	return sheets, by, nil
+}
+
+// addTo says how radios and topologies come to an orchestrator.
+const addTo = ". Name a folder with radio profiles and topologies of your own to it (linktrial serve --catalog); 'linktrial profiles save' and 'linktrial topology save' add one of them"
+
+// ofCatalog reports whether a plan's problem is that a radio or a topology is not known.
+func ofCatalog(message string) bool {
+	return strings.Contains(message, `unknown radio "`) || strings.Contains(message, `unknown topology "`)
+}
+
+func folders(catalog []string) string {
+	if len(catalog) == 0 {
+		return " (no folder was named with --catalog)"
+	}
+	return " and in " + strings.Join(catalog, ", ")
+}
+
 func newPlanCheck(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a plan and list all its errors, with line and column",
-		Long:  `Check reads a plan from FILE, or from standard input where FILE is "-".`,
+		Long: `Check reads a plan from FILE, or from standard input where FILE is "-". Where the plan names
+a radio or a topology that neither this program nor a folder of --catalog has, the
+orchestrator is asked, whose catalogue may have it.`,
 		Example: `  linktrial plan check plans/quickstart.yaml
   linktrial plan check - < plans/quickstart.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, sheets, err := Compile(cmd.Context(), s, args[0])
+			sheets, by, err := compileAnywhere(cmd.Context(), s, args[0])
 			var ps yamldoc.Problems
 			if errors.As(err, &ps) {
 				fmt.Fprintln(os.Stderr, ps.Error())
-				return fmt.Errorf("%s is refused: %s", ps[0].File, terminal.Count(ps.Number(), "problem"))
+				return fmt.Errorf("%s is refused: %s%s", ps[0].File, terminal.Count(ps.Number(), "problem"), by)
 			}
 			if err != nil {
 				return err
 			}
-			trials, total := 0, time.Duration(0)
+			trials, total, flows := 0, time.Duration(0), 0
 			for _, sh := range sheets {
 				trials += len(sh.Trials)
+				flows = max(flows, sh.MostAtOnce())
 				for _, d := range sheet.Estimate(sh) {
 					total += d
 				}
 			}
-			fmt.Printf("%s is in order: %s, %s, about %s\n", shownFile(args[0]), terminal.Count(len(sheets), "run"), terminal.Count(trials, "trial"), terminal.ForPeople(total.Seconds()))
+			fmt.Printf("%s is in order%s: %s, %s, about %s\n", shownFile(args[0]), by, terminal.Count(len(sheets), "run"), terminal.Count(trials, "trial"), terminal.ForPeople(total.Seconds()))
+			if flows > 1 {
+				sayVirtual(flows)
+			}
 			return nil
 		},
 	}
+}
+
+// sayVirtual says what trials of several flows at once take in virtual time.
+func sayVirtual(flows int) {
+	memory, err := uml.MemoryFor(flows)
+	if err != nil {
+		fmt.Printf("Not in virtual time: %v\n", err)
+		return
+	}
+	fmt.Printf("Trials have up to %d flows and probes at once (virtual time has room for %d); a guest of the virtual-time lab has %s of memory for them.\n", flows, uml.MostFlows, unit.FormatBytes(memory))
 }
 
 func newPlanExplain(s *setting.Settings) *cobra.Command {
@@ -123,7 +189,10 @@ estimate, and STARTS AFTER the sum of the estimates before.`,
 		Example: `  linktrial plan explain plans/quickstart.yaml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, sheets, err := Compile(cmd.Context(), s, args[0])
+			sheets, by, err := compileAnywhere(cmd.Context(), s, args[0])
+			if ps := (yamldoc.Problems)(nil); errors.As(err, &ps) {
+				return fmt.Errorf("the plan is refused%s:\n%w", by, err)
+			}
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
@@ -21,6 +22,7 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/orchestrator/library/recurrence"
 )
 
 func newLibraryClient(base string) linktrialv1connect.LibraryServiceClient {
@@ -130,9 +132,10 @@ func newPlanDelete(s *setting.Settings) *cobra.Command {
 
 func newPlanSchedule(s *setting.Settings) *cobra.Command {
 	var name, by string
+	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "schedule NAME TIME",
-		Short: "Schedule the start of a plan",
+		Short: "Schedule the start of a plan, once or by a rule",
 		Long: `Schedule has the orchestrator start a plan, with its text of now, at a time. TIME is
 one of
 
@@ -141,22 +144,42 @@ one of
   08:30                   UTC, today or tomorrow
   +90m                    from now
 
-If the plan cannot start then, 'linktrial plan schedules' shows why. An orchestrator
-that was down at the time starts the plan at most a minute late.`,
+Where a node is missing then, or the orchestrator is down, the plan starts when both are
+there again, at most --patience late. 'linktrial plan schedules' shows who is missing,
+and why a plan did not start.
+
+Instead of TIME, a rule has the plan start again and again until somebody pauses or
+removes it, or until a last day:
+
+  daily 08:30 Europe/Berlin
+  weekdays 08:30 Europe/Berlin until 2026-12-31
+  mon,thu 20:00                                   UTC
+  every 6h                                        from now; 5m to 366d
+  every 2d from 2026-05-01 08:30 Europe/Berlin
+
+A time of day follows the clocks of its zone. Where they skip it, the plan starts at
+the first moment after; where they show it twice, it starts the first time. Each start
+has a seed of its own: the plan's, raised by one with each start. A start that finds
+the run of an earlier one under way is skipped.`,
 		Example: `  linktrial plan schedule quickstart 08:30
-  linktrial plan schedule quickstart +90m --name evening`,
-		Args: cobra.ExactArgs(2),
+  linktrial plan schedule mine daily 08:30 Europe/Berlin
+  linktrial plan schedule quickstart +90m --name evening --patience 10m`,
+		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := parseWhen(args[1], time.Now())
-			if err != nil {
-				return err
-			}
+			when := strings.Join(args[1:], " ")
 			if by == "" {
 				if u, err := user.Current(); err == nil {
 					by = u.Username
 				}
 			}
-			res, err := newLibraryClient(s.Orchestrator).Schedule(cmd.Context(), connect.NewRequest(&linktrialv1.ScheduleRequest{Plan: args[0], At: timestamppb.New(at), Name: name, By: by}))
+			if recurrence.Is(when) {
+				return scheduleByRule(cmd.Context(), s, &linktrialv1.ScheduleRecurrenceRequest{Plan: args[0], Rule: when, Name: name, By: by, Patience: durationpb.New(patience)})
+			}
+			at, err := parseWhen(when, time.Now())
+			if err != nil {
+				return err
+			}
+			res, err := newLibraryClient(s.Orchestrator).Schedule(cmd.Context(), connect.NewRequest(&linktrialv1.ScheduleRequest{Plan: args[0], At: timestamppb.New(at), Name: name, By: by, Patience: durationpb.New(patience)}))
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
@@ -169,6 +192,7 @@ that was down at the time starts the plan at most a minute late.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
+	cmd.Flags().DurationVar(&patience, "patience", 2*time.Minute, "how late the plan may start, 10s to 24h")
 	cmd.Flags().StringVar(&by, "by", "", "who schedules it, which is recorded (default: the user)")
 	return cmd
 }
@@ -191,13 +215,13 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 			return now.Add(d), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("time %q, expected one like 2026-05-01T08:30:00Z, \"2026-05-01 08:30\", 08:30 or +90m", text)
+	return time.Time{}, fmt.Errorf("time %q, expected one like 2026-05-01T08:30:00Z, \"2026-05-01 08:30\", 08:30 or +90m, or a rule like %s", text, recurrence.Forms)
 }
 
 func newPlanSchedules(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schedules",
-		Short:   "List scheduled starts, and the outcome of earlier ones",
+		Short:   "List repeated schedules and scheduled starts, and the outcome of earlier ones",
 		Example: `  linktrial plan schedules`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -205,7 +229,13 @@ func newPlanSchedules(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
+			if err := printRules(res.Msg.Recurrences); err != nil {
+				return err
+			}
 			if len(res.Msg.Schedules) == 0 {
+				if len(res.Msg.Recurrences) > 0 {
+					return nil
+				}
 				fmt.Println("No start is scheduled. Set a time: linktrial plan schedule NAME TIME")
 				return nil
 			}
@@ -221,11 +251,14 @@ func newPlanSchedules(s *setting.Settings) *cobra.Command {
 func newPlanUnschedule(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:     "unschedule SCHEDULE",
-		Short:   "Cancel a scheduled start",
+		Short:   "Cancel a scheduled start, or remove a repeated schedule",
 		Example: `  linktrial plan unschedule k3mf82xd`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, err := newLibraryClient(s.Orchestrator).CancelSchedule(cmd.Context(), connect.NewRequest(&linktrialv1.CancelScheduleRequest{Id: args[0]}))
+			if err != nil && connect.CodeOf(err) == connect.CodeNotFound {
+				err = changeRule(cmd.Context(), s, args[0], linktrialv1.ChangeRecurrenceRequest_CHANGE_REMOVE)
+			}
 			if connect.CodeOf(err) == connect.CodeNotFound && err != nil {
 				return errors.Join(client.Error(s.Orchestrator, err), errors.New("see 'linktrial plan schedules'"))
 			}

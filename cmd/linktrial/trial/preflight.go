@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -31,7 +30,9 @@ func newPreflight(s *setting.Settings) *cobra.Command {
 		Short:   "Check the nodes, and the radio network between them, before a run",
 		Long: `Preflight has the nodes check what would spoil a run: control link, clocks, disk,
 battery, drivers, the radio's interface, other traffic on it, and, over the radio,
-which nodes reach each other, how fast and up to which packet size.
+which nodes reach each other, how fast and up to which packet size. With --plan they
+carry one small transfer of each treatment, with the drivers, addresses and ports of the
+run: it says of each whether it works, is blocked (and where), or is not supported.
 
 The exit code is 0 where no check failed, and 1 otherwise. Each finding says what to
 do about it.`,
@@ -41,12 +42,14 @@ do about it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Nodes = args
 			if file != "" {
-				if err := ofPlan(cmd.Context(), s, file, &req); err != nil {
+				text, name, err := ReadPlan(file)
+				if err != nil {
 					return err
 				}
+				req.PlanFile, req.PlanText = name, text
 			}
 			c := linktrialv1connect.NewFleetServiceClient(client.HTTP(), s.Orchestrator, connect.WithGRPC())
-			p, err := preflight(cmd.Context(), c, &req)
+			p, err := preflight(cmd.Context(), c, &req, stepsOn(os.Stderr, term.IsTerminal(int(os.Stderr.Fd()))))
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
@@ -67,60 +70,57 @@ do about it.`,
 	f := cmd.Flags()
 	f.StringVar(&req.Topology, "topology", "", "topology: each of its roles must have a node")
 	f.StringVar(&req.Radio, "radio", "", "radio profile: packets of its MTU must pass")
-	f.StringVar(&file, "plan", "", "file of a plan: its radio, its topology with the most nodes, and its protocols are checked")
+	f.StringVar(&file, "plan", "", "file of a plan: a small transfer of each of its treatments is carried, and its radio and its topology with the most nodes are checked")
 	return cmd
 }
 
-// ofPlan fills in what a plan needs, where the flags leave it open.
-func ofPlan(ctx context.Context, s *setting.Settings, file string, req *linktrialv1.StartPreflightRequest) error {
-	p, sheets, err := Compile(ctx, s, file)
-	if err != nil {
-		return err
-	}
-	radio, topology, stations := sheets[0].Cell.Radio, "", 0
-	for _, sh := range sheets {
-		if sh.Cell.Radio != radio {
-			radio = "" // several: nobody knows which is attached first
-		}
-		if n := len(sh.Topology.Stations); n > stations {
-			topology, stations = sh.Cell.Topology, n
-		}
-	}
-	req.Radio, req.Topology = cmp.Or(req.Radio, radio), cmp.Or(req.Topology, topology)
-	for _, protocol := range p.Protocols() {
-		if !slices.Contains(req.Protocols, protocol) {
-			req.Protocols = append(req.Protocols, protocol)
-		}
-	}
-	return nil
-}
-
-// preflight starts one and waits for its end.
-func preflight(ctx context.Context, c linktrialv1connect.FleetServiceClient, req *linktrialv1.StartPreflightRequest) (*linktrialv1.GetPreflightResponse, error) {
+// preflight starts one and waits for its end, and tells what is done meanwhile. The error
+// lists all problems of its plan.
+func preflight(ctx context.Context, c linktrialv1connect.FleetServiceClient, req *linktrialv1.StartPreflightRequest, say func(step string, left time.Duration)) (*linktrialv1.GetPreflightResponse, error) {
 	started, err := c.StartPreflight(ctx, connect.NewRequest(req))
 	if err != nil {
 		return nil, err
 	}
-	shown := ""
-	say := func(text string) {
-		if text != shown && term.IsTerminal(int(os.Stderr.Fd())) {
-			fmt.Fprintf(os.Stderr, "\r\033[K%s", terminal.Printable(text))
-		}
-		shown = text
+	if err := Refused(req.PlanFile, started.Msg.Problems); err != nil {
+		return nil, err
 	}
-	defer say("")
 	for {
 		res, err := c.GetPreflight(ctx, connect.NewRequest(&linktrialv1.GetPreflightRequest{Id: started.Msg.Id}))
 		if err != nil {
 			return nil, err
 		}
 		if res.Msg.Ended != nil {
+			say("", 0)
 			return res.Msg, nil
 		}
-		say("waiting for " + strings.Join(res.Msg.WaitingFor, ", "))
+		step := res.Msg.Step
+		if len(res.Msg.WaitingFor) > 0 {
+			step += " (waiting for " + strings.Join(res.Msg.WaitingFor, ", ") + ")"
+		}
+		say(step, time.Duration(res.Msg.LeftSeconds*float64(time.Second)))
 		if !backoff.Sleep(ctx, 200*time.Millisecond) {
 			return nil, ctx.Err()
 		}
+	}
+}
+
+// stepsOn shows what a preflight does: on a terminal in one line that changes, elsewhere
+// with a line for each step.
+func stepsOn(w io.Writer, terminal bool) func(step string, left time.Duration) {
+	shown := ""
+	return func(step string, left time.Duration) {
+		if terminal {
+			fmt.Fprint(w, "\r\033[K")
+			if step != "" {
+				fmt.Fprintf(w, "%s, about %s left", step, left.Round(time.Second))
+			}
+			return
+		}
+		what, _, _ := strings.Cut(step, " (waiting")
+		if what != shown && what != "" {
+			fmt.Fprintf(w, "%s, about %s left\n", what, left.Round(time.Second))
+		}
+		shown = what
 	}
 }
 

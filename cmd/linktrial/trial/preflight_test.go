@@ -1,42 +1,30 @@
 package trial
 
 import (
-	"os"
-	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
-
-	linktrialv1 "linktrial/api/gen/linktrial/v1"
-	"linktrial/cmd/linktrial/setting"
 )
 
-// A plan of several radios names none: nobody knows which is attached first.
-func TestPreflightOfAPlan(t *testing.T) {
-	drivers := t.TempDir()
-	require.NoError(t, os.CopyFS(filepath.Join(drivers, "tcp"), os.DirFS("../../../protocols/tcp")))
-	s := &setting.Settings{Drivers: drivers, Data: t.TempDir()}
-	for name, tt := range map[string]struct{ radios, flag, want string }{
-		"one":                 {"prc-117g-anw2c", "", "prc-117g-anw2c"},
-		"several":             {"[prc-117g-anw2c, reference-link]", "", ""},
-		"several, and a flag": {"[prc-117g-anw2c, reference-link]", "reference-link", "reference-link"},
+// What a preflight does is said while it does it, wherever its output goes.
+func TestPreflightSteps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		terminal bool
+		want     string
+	}{
+		"terminal": {true, "\r\033[Kself (waiting for a, b), about 4s left\r\033[Kself (waiting for b), about 3s left\r\033[Kpairs, about 1s left\r\033[K"},
+		"file":     {false, "self, about 4s left\npairs, about 1s left\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "plan.yaml")
-			require.NoError(t, os.WriteFile(file, []byte(`name: looked-at
-radio: `+tt.radios+`
-topology: [point-to-point, vip-lot]
-size: 16 KiB
-treatments:
-  - {name: tcp-cubic, label: TCP, protocol: tcp, options: {congestion: cubic}}
-iterations: 1
-seed: 1
-`), 0o644))
-			req := &linktrialv1.StartPreflightRequest{Radio: tt.flag}
-			require.NoError(t, ofPlan(t.Context(), s, file, req))
-			require.Equal(t, tt.want, req.Radio)
-			require.Equal(t, "vip-lot", req.Topology)
-			require.Equal(t, []string{"tcp"}, req.Protocols)
+			var b strings.Builder
+			say := stepsOn(&b, tt.terminal)
+			say("self (waiting for a, b)", 4*time.Second)
+			say("self (waiting for b)", 3*time.Second)
+			say("pairs", time.Second)
+			say("", 0)
+			require.Equal(t, tt.want, b.String())
 		})
 	}
 }

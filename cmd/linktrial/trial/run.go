@@ -1,17 +1,21 @@
 package trial
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
@@ -63,7 +67,7 @@ func runSubcommands(s *setting.Settings) []*cobra.Command {
 
 func newRunStart(s *setting.Settings) *cobra.Command {
 	var name string
-	var detach, confirm bool
+	var detach, confirm, without bool
 	var nodes int
 	cmd := &cobra.Command{
 		Use:   "start FILE",
@@ -85,7 +89,11 @@ then 1, unless the plan gives a reason for it with missing.`,
 			if err := awaitNodes(ctx, s.Orchestrator, c, nodes); err != nil {
 				return err
 			}
-			campaign, err := Start(ctx, s.Orchestrator, c, file, text, name, confirm)
+			req := startRequest(file, text, name, confirm)
+			if !without && term.IsTerminal(int(os.Stdin.Fd())) {
+				req.Preflight = linktrialv1.StartPlanRequest_PREFLIGHT_REQUIRED
+			}
+			campaign, err := startAsking(ctx, s.Orchestrator, c, req, os.Stdin, os.Stderr)
 			if err != nil {
 				return err
 			}
@@ -114,6 +122,7 @@ then 1, unless the plan gives a reason for it with missing.`,
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
 	cmd.Flags().BoolVar(&confirm, "confirm-moves", false, "wait for 'linktrial run continue' before the first run, and before each run whose topology differs from that of the run before (default: only the latter, and only on real radios)")
+	cmd.Flags().BoolVar(&without, "without-preflight", false, "do not ask where no preflight of the last hours has carried a transfer of each treatment on these nodes; every result says so (default: ask, on a terminal)")
 	cmd.Flags().IntVar(&nodes, "nodes", 0, "wait until this many nodes are connected")
 	cmd.Flags().BoolVar(&detach, "detach", false, "print the campaign's identity and return at once")
 	return cmd
@@ -149,18 +158,57 @@ func awaitNodes(ctx context.Context, base string, c linktrialv1connect.OperatorS
 // Start has the orchestrator run a plan, and returns the identity of the campaign.
 // The error lists every problem of the plan.
 func Start(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, file string, text []byte, name string, confirmMoves bool) (string, error) {
+	res, err := start(ctx, base, c, startRequest(file, text, name, confirmMoves))
+	if err != nil {
+		return "", err
+	}
+	return res.CampaignId, nil
+}
+
+func startRequest(file string, text []byte, name string, confirmMoves bool) *linktrialv1.StartPlanRequest {
 	req := &linktrialv1.StartPlanRequest{File: file, Text: text, Name: name}
 	if confirmMoves {
 		req.Moves = linktrialv1.StartPlanRequest_MOVES_CONFIRM
 	}
+	return req
+}
+
+func start(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, req *linktrialv1.StartPlanRequest) (*linktrialv1.StartPlanResponse, error) {
 	res, err := c.StartPlan(ctx, connect.NewRequest(req))
 	if err != nil {
-		return "", client.Error(base, err)
+		return nil, client.Error(base, err)
 	}
-	if err := Refused(file, res.Msg.Problems); err != nil {
+	return res.Msg, Refused(req.File, res.Msg.Problems)
+}
+
+// startAsking is [Start] that says what the plan lacks of a fresh preflight. Where the
+// request requires one, nothing was started, and in answers whether to start without it.
+func startAsking(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, req *linktrialv1.StartPlanRequest, in io.Reader, out io.Writer) (string, error) {
+	res, err := start(ctx, base, c, req)
+	if err != nil {
 		return "", err
 	}
-	return res.Msg.CampaignId, nil
+	for _, why := range res.WithoutPreflight {
+		fmt.Fprintln(out, terminal.Printable(why))
+	}
+	if len(res.WithoutPreflight) == 0 {
+		return res.CampaignId, nil
+	}
+	advice := fmt.Sprintf("'linktrial preflight --plan %s' carries a small transfer of each treatment and says what works", terminal.Printable(req.File))
+	if res.CampaignId != "" {
+		fmt.Fprintf(out, "The runs have started without one, which is said with every result; %s.\n", advice)
+		return res.CampaignId, nil
+	}
+	fmt.Fprintf(out, "%s. Start without it, and have that said with every result? [y/N] ", advice)
+	answer, _ := bufio.NewReader(in).ReadString('\n') // no answer is none
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return "", errors.New("nothing was started: make the preflight, or start with --without-preflight")
+	}
+	req.Preflight = linktrialv1.StartPlanRequest_PREFLIGHT_UNSPECIFIED
+	if res, err = start(ctx, base, c, req); err != nil {
+		return "", err
+	}
+	return res.CampaignId, nil
 }
 
 // Refused returns one error that lists all problems of a plan, or nil for none.
@@ -175,6 +223,9 @@ func Refused(file string, ps []*linktrialv1.Problem) error {
 		} else {
 			fmt.Fprintf(&b, "\n%s: %s", cmp.Or(p.File, file), p.Message)
 		}
+	}
+	if slices.ContainsFunc(ps, func(p *linktrialv1.Problem) bool { return ofCatalog(p.Message) }) {
+		b.WriteString("\nThe orchestrator looks in its own catalogue" + addTo + ".")
 	}
 	return fmt.Errorf("the plan is refused:%s", b.String())
 }
@@ -191,8 +242,10 @@ func FollowOn(ctx context.Context, base string, c linktrialv1connect.OperatorSer
 	shown := newSeen()
 	outage := client.NewOutage(base, func(line string) { p.Line("%s", line) })
 	ctx = client.Saying(ctx, outage)
+	retry := client.Retry()
 	for {
 		err := followOnce(ctx, c, campaign, func(ev *linktrialv1.WatchResponse) {
+			retry.Reset()
 			outage.Over()
 			if shown.first(ev) {
 				p.Show(ev)
@@ -207,7 +260,7 @@ func FollowOn(ctx context.Context, base string, c linktrialv1connect.OperatorSer
 			return client.Error(base, err)
 		}
 		outage.Failed(err)
-		if !backoff.Sleep(ctx, 500*time.Millisecond) {
+		if !retry.Wait(ctx) {
 			return ctx.Err()
 		}
 	}

@@ -96,32 +96,44 @@ func newTopologySave(s *setting.Settings) *cobra.Command {
 		Example: `  linktrial topology save meadow.yaml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := inputfile.Read(args[0], yamldoc.MaxText)
-			if err != nil {
-				return err
-			}
-			name := strings.TrimSuffix(filepath.Base(args[0]), ".yaml")
-			// Parsed here, so that problems name the file by its own path.
-			t, err := radio.ParseTopology(args[0], text)
-			var problems yamldoc.Problems
-			if errors.As(err, &problems) {
-				fmt.Fprintln(os.Stderr, problems.Error())
-				return fmt.Errorf("%s is refused: %s", args[0], terminal.Count(problems.Number(), "problem"))
-			}
-			if err != nil {
-				return err
-			}
-			if t.Name != name {
-				return fmt.Errorf("%s holds the topology %q: name the file %s.yaml, as a topology has the name of its file", args[0], t.Name, t.Name)
-			}
-			_, err = newCatalogClient(s.Orchestrator).SaveTopology(cmd.Context(), connect.NewRequest(&linktrialv1.SaveTopologyRequest{Name: name, Text: text}))
-			if err != nil {
+			return saveText(args[0], "topology", func(file string, text []byte) (name, title string, err error) {
+				t, err := radio.ParseTopology(file, text)
+				if err != nil {
+					return "", "", err
+				}
+				return t.Name, t.Title, nil
+			}, func(name string, text []byte) error {
+				_, err := newCatalogClient(s.Orchestrator).SaveTopology(cmd.Context(), connect.NewRequest(&linktrialv1.SaveTopologyRequest{Name: name, Text: text}))
 				return client.Error(s.Orchestrator, err)
-			}
-			fmt.Printf("%s is saved: %s\n", name, t.Title)
-			return nil
+			})
 		},
 	}
+}
+
+// saveText reads a file, which read parses here, so that problems name the file by its own
+// path, and saves it at the orchestrator.
+func saveText(file, kind string, read func(file string, text []byte) (name, title string, err error), save func(name string, text []byte) error) error {
+	text, err := inputfile.Read(file, yamldoc.MaxText)
+	if err != nil {
+		return err
+	}
+	name, title, err := read(file, text)
+	var problems yamldoc.Problems
+	if errors.As(err, &problems) {
+		fmt.Fprintln(os.Stderr, problems.Error())
+		return fmt.Errorf("%s is refused: %s", file, terminal.Count(problems.Number(), "problem"))
+	}
+	if err != nil {
+		return err
+	}
+	if base := strings.TrimSuffix(filepath.Base(file), ".yaml"); name != base {
+		return fmt.Errorf("%s holds the %s %q: name the file %s.yaml, as a %s has the name of its file", file, kind, name, name, kind)
+	}
+	if err := save(name, text); err != nil {
+		return err
+	}
+	fmt.Printf("%s is saved: %s\n", name, title)
+	return nil
 }
 
 func newTopologyDelete(s *setting.Settings) *cobra.Command {

@@ -3,12 +3,14 @@
 package inside
 
 import (
-	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"os/exec"
@@ -18,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/internal/namespace"
+	"linktrial/internal/payload"
 	"linktrial/internal/process"
 	"linktrial/protocols/contract"
 )
@@ -25,7 +28,9 @@ import (
 // program is one driver process.
 type program struct {
 	cmd    *exec.Cmd
-	events *bufio.Scanner
+	events chan *contract.Event
+	source *payload.Source      // of a client of a transfer
+	handed map[string]hash.Hash // of a server
 	log    bytes.Buffer
 }
 
@@ -36,14 +41,15 @@ func launch(driver, ns string, p *contract.Parameters) (*program, error) {
 		return nil, err
 	}
 	dir := filepath.Join(drivers, driver)
-	g := &program{cmd: exec.Command(filepath.Join(dir, driver))}
-	g.cmd.Dir, g.cmd.Env, g.cmd.Stdin, g.cmd.Stderr = dir, contract.Environment(os.LookupEnv), bytes.NewReader(document), &g.log
+	g := &program{cmd: exec.Command(filepath.Join(dir, driver)), events: make(chan *contract.Event, 1<<12), handed: map[string]hash.Hash{}}
+	if p.Role == contract.RoleClient && p.Transfer.Seed == 0 {
+		g.source = payload.NewSource(payload.NewKey(nil, 1), p.Transfer.SizeBytes)
+	}
+	g.cmd.Dir, g.cmd.Env, g.cmd.Stdin, g.cmd.Stderr = dir, contract.Environment(os.LookupEnv), payload.Input(document, g.source), &g.log
 	out, err := g.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	g.events = bufio.NewScanner(out)
-	g.events.Buffer(nil, contract.MaxLine+1)
 	path := ""
 	if ns != "" {
 		path = namespace.Path(ns)
@@ -51,7 +57,32 @@ func launch(driver, ns string, p *contract.Parameters) (*program, error) {
 	if err := process.StartIn(g.cmd, path); err != nil {
 		return nil, fmt.Errorf("start the driver %s: %w", driver, err)
 	}
+	go g.hear(out)
 	return g, nil
+}
+
+// hear reads what a driver writes, to its end, and completes results as Linktrial does.
+func (g *program) hear(out io.Reader) {
+	defer close(g.events)
+	for o := contract.NewOutput(out); ; {
+		e, _, block, err := o.Next()
+		if err != nil {
+			return
+		}
+		if e.Event == contract.KindPayload {
+			if g.handed[e.Transfer] == nil {
+				g.handed[e.Transfer] = sha256.New()
+			}
+			g.handed[e.Transfer].Write(block)
+			continue
+		}
+		if h := g.handed[e.Transfer]; e.Result != nil && g.source != nil {
+			e.Result.Digest = g.source.Digest(e.Result.SizeBytes)
+		} else if e.Result != nil && h != nil {
+			e.Result.Digest = hex.EncodeToString(h.Sum(nil))
+		}
+		g.events <- e
+	}
 }
 
 // failure is an error that a driver reported.
@@ -64,22 +95,15 @@ func (e *failure) Error() string { return fmt.Sprintf("%s: %s", e.code, e.messag
 
 // until returns the first event of a kind; an error event is an error.
 func (g *program) until(k contract.Kind) (*contract.Event, error) {
-	for g.events.Scan() {
-		e, err := contract.ParseEvent(g.events.Bytes())
-		switch {
-		case err != nil:
-			return nil, err
-		case e.Event == k:
+	for e := range g.events {
+		switch e.Event {
+		case k:
 			return e, nil
-		case e.Event == contract.KindError:
+		case contract.KindError:
 			return nil, &failure{e.Code, e.Message}
 		}
 	}
-	err := g.events.Err()
-	if err == nil {
-		err = io.ErrUnexpectedEOF
-	}
-	return nil, fmt.Errorf("no %s event: %w; the log: %s", k, err, bytes.TrimSpace(g.log.Bytes()))
+	return nil, fmt.Errorf("no %s event; the log: %s", k, bytes.TrimSpace(g.log.Bytes()))
 }
 
 // stop ends a server in order, and waits.
@@ -120,13 +144,13 @@ func serve(w *way, driver string, options map[string]any) (*program, error) {
 }
 
 // transfer carries one payload over a way, from driver to driver, and returns the
-// client's result. The server has verified the payload.
+// client's result. What the server handed over is what the client was given.
 func transfer(ctx context.Context, w *way, server *program, driver string, options map[string]any, size int64, seed uint64) (*contract.Result, error) {
 	if err := w.begin(ctx, seed); err != nil {
 		return nil, err
 	}
 	p := parameters(contract.RoleClient, options)
-	p.Transfer = contract.Transfer{ID: fmt.Sprintf("%032x", seed), SizeBytes: size, Seed: seed}
+	p.Transfer = contract.Transfer{ID: fmt.Sprintf("%032x", seed), SizeBytes: size}
 	client, err := launch(driver, w.client, p)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
+	"linktrial/internal/signature"
 )
 
 // Client is one connection to the control socket. Its methods may be called
@@ -89,6 +90,18 @@ func (c *Client) Status(ctx context.Context) (*radiocontrol.Status, error) {
 func (c *Client) Quiet(ctx context.Context, q radiocontrol.Quiet) (bool, error) {
 	rep, err := c.ask(ctx, &radiocontrol.Request{Quiet: &q})
 	return rep != nil && rep.Quiet, err
+}
+
+// Vouch asks for the lab's proof that a node's radio is one of the emulator's.
+func (c *Client) Vouch(ctx context.Context, v radiocontrol.Vouch) (signature.LabProof, error) {
+	rep, err := c.ask(ctx, &radiocontrol.Request{Vouch: &v})
+	if err != nil {
+		return signature.LabProof{}, err
+	}
+	if rep.Proof == nil {
+		return signature.LabProof{}, errors.New("emulator: reply to vouch without a proof")
+	}
+	return *rep.Proof, nil
 }
 
 // ask sends a request and waits for its reply, or for ctx. The end of ctx in

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -19,7 +19,6 @@ import (
 
 	"linktrial/emulator/tun"
 	"linktrial/internal/backoff"
-	"linktrial/internal/driverfolder"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
 	"linktrial/lab/netns"
@@ -37,8 +36,8 @@ type Config struct {
 	// Emulator is the command line of an emulator, in the same way; it reads a
 	// [tun.Config]. Only where faults are injected it is a process of its own.
 	Emulator []string
-	// Probe is the command line of what probes drivers, in the same way. It is
-	// followed by the list of their folders, the file to write, and their names.
+	// Probe is the command line of what probes drivers, in the same way. It reads a
+	// [Probe], and writes a list of [Driver] to standard output.
 	Probe []string
 }
 
@@ -66,7 +65,9 @@ type guest struct {
 	cfg   Config
 	began time.Time
 
-	trace bool
+	drivers []string // the host's folders of drivers
+	trace   bool
+	answers bool // processes tell what they use
 
 	mu        sync.Mutex // guards the rest
 	console   io.Writer
@@ -80,8 +81,8 @@ func (g *guest) say(l Line) {
 	fmt.Fprintln(g.console, l)
 }
 
-func (g *guest) run(ctx context.Context) error {
-	if err := prepare(g.cfg.Dir); err != nil {
+func (g *guest) run(ctx context.Context) (err error) {
+	if g.drivers, err = prepare(g.cfg.Dir); err != nil {
 		return err
 	}
 	b, err := os.ReadFile(filepath.Join(ShareDir, g.cfg.Job))
@@ -132,12 +133,21 @@ func (g *guest) run(ctx context.Context) error {
 	return nil
 }
 
-// probe asks drivers whether they can run here.
+// probe asks drivers whether they can run here, as confined as they run.
 func (g *guest) probe(ctx context.Context, drivers []string) error {
-	args := append(append(g.cfg.Probe[:len(g.cfg.Probe):len(g.cfg.Probe)], driversDirs(), filepath.Join(ShareDir, ProbeFile)), drivers...)
-	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	doc, err := json.Marshal(Probe{Names: drivers, View: g.view(radio.RoleClient)})
 	if err != nil {
-		return fmt.Errorf("probe drivers: %w: %.500s", err, out)
+		return err
+	}
+	out, err := os.Create(filepath.Join(ShareDir, ProbeFile))
+	if err != nil {
+		return err
+	}
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, g.cfg.Probe...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = bytes.NewReader(doc), out, &said, viewed()
+	if err := errors.Join(cmd.Run(), out.Close()); err != nil {
+		return fmt.Errorf("probe drivers: %w: %.500s", err, said.Bytes())
 	}
 	return nil
 }
@@ -156,25 +166,30 @@ func (g *guest) reportTime(ctx context.Context) {
 	}
 }
 
-// prepare makes the bare kernel ready for agents: mounts and host name.
-func prepare(dir string) error {
-	if err := mounts(dir); err != nil {
-		return err
+// prepare makes the bare kernel ready for agents: mounts and host name. It returns the
+// host's folders of drivers.
+func prepare(dir string) (drivers []string, err error) {
+	if drivers, err = mounts(dir); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(radiosDir, privateRun); err != nil {
+		return nil, err
 	}
 	if err := unix.Sethostname([]byte(Host)); err != nil {
-		return fmt.Errorf("set host name: %w", err)
+		return nil, fmt.Errorf("set host name: %w", err)
 	}
 	for k, v := range map[string]string{"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "LC_ALL": "C.UTF-8"} {
 		if err := os.Setenv(k, v); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return drivers, nil
 }
 
 const (
 	device        = "radio0"
-	controlSocket = "/run/emulator.sock"
+	radiosDir     = "/run/radios"
+	controlSocket = radiosDir + "/emulator.sock" // and the nodes' clocks beside it
 	// listenTime is how long, in virtual time, the server's agent runs before the
 	// client's starts: more than its listeners may take to be ready or to fail.
 	// Idle time costs nothing here.
@@ -275,25 +290,18 @@ type running struct {
 	done  chan error
 }
 
-// driversDirs lists the mounted folders of drivers in their order.
-func driversDirs() string {
-	var dirs []string
-	for i := 0; ; i++ {
-		dir := filepath.Join(driversDir, strconv.Itoa(i))
-		if _, err := os.Stat(dir); err != nil {
-			return driverfolder.Join(dirs...)
-		}
-		dirs = append(dirs, dir)
-	}
-}
-
 // start starts an agent on a node.
 func (g *guest) start(s Sheet, n radio.Node) (*running, error) {
-	spec, err := json.Marshal(Agent{
+	doc := Agent{
 		Name: NodeName(n.Role), Role: n.Role, Run: s.Run, Sheet: filepath.Join(ShareDir, s.File()), Trust: filepath.Join(ShareDir, TrustFile),
-		StateDir: filepath.Join(ShareDir, s.StateDir(n.Role)), DriversDir: driversDirs(), Device: device,
+		StateDir: filepath.Join(ShareDir, s.StateDir(n.Role)), Device: device,
 		RadioAddress: n.Address, RadioControl: controlSocket, Place: Place, Faults: s.Faults != nil,
-	})
+	}
+	doc.View = g.view(n.Role, doc.Sheet, filepath.Join(ShareDir, s.SignatureFile()), doc.Trust, doc.StateDir, radiosDir)
+	if err := os.MkdirAll(doc.StateDir, 0o755); err != nil {
+		return nil, err
+	}
+	spec, err := json.Marshal(doc)
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +313,10 @@ func (g *guest) start(s Sheet, n radio.Node) (*running, error) {
 	defer log.Close()
 	a.cmd = exec.Command(program, g.cfg.Agent...)
 	a.cmd.Stdout, a.cmd.Stderr = log, log
-	a.cmd.SysProcAttr = untraced()
+	a.cmd.SysProcAttr = viewed()
+	if a.cmd.Env, err = g.environment(n.Role); err != nil {
+		return nil, err
+	}
 	if a.stdin, err = a.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}

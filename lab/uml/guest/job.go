@@ -52,6 +52,12 @@ type Job struct {
 // ProbeFile, in the shared folder, has a list of [Driver] in JSON.
 const ProbeFile = "drivers.json"
 
+// Probe is what "lab guest-probe" reads from standard input, as one JSON document.
+type Probe struct {
+	View  View     `json:"view"`
+	Names []string `json:"names"` // of drivers
+}
+
 // Driver is what a driver says of itself in a guest.
 type Driver struct {
 	Name        string              `json:"name"`
@@ -100,12 +106,16 @@ type Sheet struct {
 // File is where a run's sheet is, seen from the shared folder.
 func (s Sheet) File() string { return filepath.Join(s.Run, "sheet.json") }
 
+// SignatureFile is where the run sheet's signature is.
+func (s Sheet) SignatureFile() string { return s.File() + ".sig" }
+
 // StateDir is the state folder of a node's agent, seen from the shared folder.
 func (s Sheet) StateDir(role radio.Role) string { return filepath.Join(s.Run, string(role)) }
 
 // Agent is what "lab guest-agent" reads from standard input: one JSON document
-// on one line. It executes one run sheet as agents do without an orchestrator;
-// the end of standard input tells every role but the client's to finish.
+// on one line. The agent enters its view and executes one run sheet as agents do
+// without an orchestrator; the end of standard input tells every role but the
+// client's to finish.
 type Agent struct {
 	Name         string     `json:"name"`
 	Role         radio.Role `json:"role"`
@@ -113,7 +123,7 @@ type Agent struct {
 	Sheet        string     `json:"sheet"` // path; its signature lies beside it
 	Trust        string     `json:"trust"` // file of the keys that the agent trusts
 	StateDir     string     `json:"state_dir"`
-	DriversDir   string     `json:"drivers_dir"`
+	View         View       `json:"view"`
 	Device       string     `json:"device"`
 	RadioAddress string     `json:"radio_address"`
 	RadioControl string     `json:"radio_control"`

@@ -5,61 +5,87 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// mounts makes the guest's file systems. The root is the host's, read-only;
-// what programs may write lies over it in memory; the shared folder alone is
-// the host's and writable.
-func mounts(dir string) error {
-	for _, m := range []struct{ source, target, kind, data string }{
-		{"proc", "/proc", "proc", ""},
-		{"sysfs", "/sys", "sysfs", ""},
-		{"tmpfs", "/run", "tmpfs", "mode=755"},
-	} {
-		if err := unix.Mount(m.source, m.target, m.kind, 0, m.data); err != nil {
-			return fmt.Errorf("mount %s: %w", m.target, err)
+// fileSystem is one that is mounted at a path below a root.
+type fileSystem struct{ kind, target, data string }
+
+func (f fileSystem) mount(root string) error {
+	target := filepath.Join(root, f.target)
+	if err := unix.Mount(f.kind, target, f.kind, 0, f.data); err != nil {
+		return fmt.Errorf("mount %s: %w", target, err)
+	}
+	return nil
+}
+
+// everywhere are the file systems of every root in a guest.
+var everywhere = []fileSystem{{"proc", "/proc", ""}, {"sysfs", "/sys", ""}, {"tmpfs", "/run", "mode=755"}}
+
+// temporary are folders that every program may write to, in memory.
+var temporary = []string{"/tmp", "/var/tmp", "/dev/shm", "/mnt"}
+
+// mountTemporary mounts those temporary folders that there are.
+func mountTemporary(root string) error {
+	for _, path := range temporary {
+		if err := (fileSystem{"tmpfs", path, "mode=1777"}).mount(root); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
 		}
 	}
-	type mount struct {
-		link, target string
-		flags        uintptr
+	return nil
+}
+
+// mounts makes the guest's file systems, and returns the host's folders of drivers. The
+// root is the host's, read-only; what programs may write lies over it in memory; the
+// shared folder alone is the host's and writable.
+func mounts(dir string) (drivers []string, err error) {
+	for _, f := range everywhere {
+		if err := f.mount("/"); err != nil {
+			return nil, err
+		}
 	}
-	shared := []mount{{LinkShare, ShareDir, 0}, {LinkProgram, program, unix.MS_RDONLY}}
+	host := func(link string) (string, error) {
+		source, err := filepath.EvalSymlinks(filepath.Join(dir, link))
+		if err != nil {
+			return "", fmt.Errorf("folder from the host: %w", err)
+		}
+		return source, nil
+	}
+	share, err := host(LinkShare)
+	if err != nil {
+		return nil, err
+	}
+	if err := mountHost(share, ShareDir, 0); err != nil {
+		return nil, err
+	}
+	binary, err := host(LinkProgram)
+	if err != nil {
+		return nil, err
+	}
+	// Only folders can be mounted, and the program may have any name.
+	if err := mountHost(filepath.Dir(binary), programDir, unix.MS_RDONLY); err != nil {
+		return nil, err
+	}
+	if err := bindFile(filepath.Join(programDir, filepath.Base(binary)), program); err != nil {
+		return nil, err
+	}
 	for i := 0; ; i++ {
 		if _, err := os.Lstat(filepath.Join(dir, LinkDrivers(i))); err != nil {
 			break // there are no more
 		}
-		shared = append(shared, mount{LinkDrivers(i), filepath.Join(driversDir, strconv.Itoa(i)), unix.MS_RDONLY})
-	}
-	for _, m := range shared {
-		source, err := filepath.EvalSymlinks(filepath.Join(dir, m.link))
+		source, err := host(LinkDrivers(i))
 		if err != nil {
-			return fmt.Errorf("folder from the host: %w", err)
+			return nil, err
 		}
-		if m.link == LinkProgram { // only folders can be mounted, and the program may have any name
-			if err := mountHost(filepath.Dir(source), programDir, m.flags); err != nil {
-				return err
-			}
-			if err := bindFile(filepath.Join(programDir, filepath.Base(source)), m.target); err != nil {
-				return err
-			}
-			continue
+		// Nodes mount them for themselves; here fault campaigns look which processes are drivers.
+		if err := mountHost(source, driverFolder(i), unix.MS_RDONLY); err != nil {
+			return nil, err
 		}
-		if err := mountHost(source, m.target, m.flags); err != nil {
-			return err
-		}
+		drivers = append(drivers, source)
 	}
 	// Last, for the host's folders may lie below these.
-	for _, target := range []string{"/tmp", "/var/tmp", "/dev/shm", "/mnt"} {
-		err := unix.Mount("tmpfs", target, "tmpfs", 0, "mode=1777")
-		if err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("mount %s: %w", target, err)
-		}
-	}
-	return nil
+	return drivers, mountTemporary("/")
 }
 
 // mountHost mounts a folder of the host.

@@ -26,19 +26,34 @@ type Look struct {
 	Processes   map[string]vitals.Use `json:"processes"`    // by role; the first process is [Emulator]
 }
 
-// vitalsDir is where the guest's processes answer; sockets have short paths.
+// vitalsDir is where the guest's processes answer, each in a folder of its own, for the
+// first process of every node has the same number there; sockets have short paths.
 const vitalsDir = "/run/vitals"
 
-// answer has this process and those that it starts from now on tell what they use.
+func vitalsOf(process string) string { return filepath.Join(vitalsDir, process) }
+
+// answer has this process and the agents that it starts from now on tell what they use.
 func (g *guest) answer() error {
-	if err := os.MkdirAll(vitalsDir, 0o700); err != nil {
+	g.answers = true
+	if err := os.MkdirAll(vitalsOf(Emulator), privateRun); err != nil {
 		return err
 	}
-	if err := os.Setenv(vitals.FolderVariable, vitalsDir); err != nil {
+	if err := os.Setenv(vitals.FolderVariable, vitalsOf(Emulator)); err != nil {
 		return err
 	}
 	vitals.Serve()
 	return nil
+}
+
+// environment is that of a node's agent; nil: this process's own.
+func (g *guest) environment(role radio.Role) ([]string, error) {
+	if !g.answers {
+		return nil, nil
+	}
+	if err := os.MkdirAll(vitalsOf(string(role)), privateRun); err != nil {
+		return nil, err
+	}
+	return append(os.Environ(), vitals.FolderVariable+"="+vitalsOf(string(role))), nil
 }
 
 // lookEvery notes what the processes of a run use until the returned function is called.
@@ -91,7 +106,10 @@ func (g *guest) look() (Look, error) {
 	}
 	g.mu.Unlock()
 	for name, pid := range pids {
-		use, err := vitals.UseOf(vitalsDir, pid)
+		use, err := vitals.UseOf("", pid)
+		if err == nil {
+			use.Vitals, err = vitals.Of(vitalsOf(name), 1)
+		}
 		if err != nil {
 			if unix.Kill(pid, 0) != nil {
 				continue

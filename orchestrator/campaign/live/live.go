@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"sync"
 
 	"linktrial/internal/notify"
@@ -24,6 +25,7 @@ type run struct {
 	progress   map[int]ingest.Progress // by flow of the newest attempt
 	samples    recentSamples
 	waitingFor []string
+	wait       *ingest.Wait
 }
 
 // forget drops what only a run that is under way has.
@@ -34,6 +36,7 @@ type Run struct {
 	Version    uint64           // rises when the run's tables change
 	Progress   *ingest.Progress // of the attempt that runs, all flows together; nil before its first sample
 	WaitingFor []string         // what the run waits for before it begins, for people
+	Wait       *ingest.Wait     // why a run that has begun waits, or that it waits no longer; nil: nothing was said
 }
 
 // Changed returns a channel that is closed at the next change of any run or node.
@@ -50,7 +53,7 @@ func (s *Runs) Of(id string) Run {
 	if r == nil {
 		return Run{}
 	}
-	out := Run{Version: r.version, WaitingFor: r.waitingFor}
+	out := Run{Version: r.version, WaitingFor: r.waitingFor, Wait: r.wait}
 	for _, p := range r.progress {
 		if out.Progress == nil {
 			out.Progress = &ingest.Progress{Trial: p.Trial, Attempt: p.Attempt}
@@ -85,6 +88,7 @@ func (s *Runs) Stored(d ingest.Delta) {
 		r.progress[p.Flow] = p
 	}
 	r.samples.add(d.Fresh)
+	r.wait = cmp.Or(d.Wait, r.wait)
 	if d.Structure {
 		r.version++
 	}

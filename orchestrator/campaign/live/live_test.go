@@ -9,6 +9,20 @@ import (
 	"linktrial/protocols/contract"
 )
 
+// The newest word of why a run waits is kept while nothing newer comes.
+func TestWait(t *testing.T) {
+	runs := New()
+	wait := &ingest.Wait{Trial: 3, Fault: "path down"}
+	runs.Stored(ingest.Delta{Run: "r", Wait: wait})
+	runs.Stored(ingest.Delta{Run: "r", Structure: true})
+	require.Equal(t, wait, runs.Of("r").Wait)
+	over := &ingest.Wait{Trial: 3}
+	runs.Stored(ingest.Delta{Run: "r", Wait: over})
+	require.Equal(t, over, runs.Of("r").Wait)
+	runs.Ended("r")
+	require.Nil(t, runs.Of("r").Wait)
+}
+
 // What is delivered late of a run that has ended is dropped when the open runs
 // are listed the next time.
 func TestLateSamplesAreDropped(t *testing.T) {

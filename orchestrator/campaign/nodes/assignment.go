@@ -51,6 +51,7 @@ type Work struct {
 	Assignments map[string][]Assignment // by node
 	RunOf       map[string]string       // by node: the open run that it takes part in
 	Active      map[string][]string     // by run under way: its nodes that are to be in contact
+	Silent      map[string]bool         // nodes of a run under way with in-band control, which are not
 }
 
 // Assign replaces what all nodes are to do. It answers the polls that wait
@@ -63,7 +64,7 @@ func (r *Registry) Assign(w Work) {
 		}
 	}
 	r.mu.Lock()
-	r.runOf, r.active, r.watched = w.RunOf, w.Active, watched
+	r.runOf, r.active, r.watched, r.silent = w.RunOf, w.Active, watched, w.Silent
 	r.mu.Unlock()
 	r.board.assign(w.Assignments)
 }

@@ -56,13 +56,20 @@ func (r *Registry) longestPoll(name string) time.Duration {
 	return maxPoll
 }
 
-// SetConnection tells for how long the connection of a node's poll has brought no data,
-// as received returns it at any later time; false: that is not known.
-func (r *Registry) SetConnection(name, incarnation string, received func() (time.Duration, bool)) {
+// Connection is the connection over which a node polls. It can be asked at any later time.
+type Connection interface {
+	// DataReceived returns for how long no data has arrived; false: that is not known.
+	DataReceived() (time.Duration, bool)
+	// Open reports whether the node can still be reached over it, as far as is known.
+	Open() bool
+}
+
+// SetConnection tells over which connection a node polls.
+func (r *Registry) SetConnection(name, incarnation string, c Connection) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := r.nodes[name]; n != nil && n.Incarnation == incarnation {
-		n.received = received
+		n.connection = c
 	}
 }
 
@@ -78,9 +85,9 @@ func (r *Registry) beginPoll(name, incarnation string, diskFreeBytes int64) (*no
 		return nil, fmt.Errorf("%s: %w", name, ErrUnknownNode)
 	}
 	now := r.cfg.Now()
-	returned := !n.connected(now)
+	returned := !n.connected(now) || n.cut
 	n.polls++
-	n.contact, n.disconnected = now, false
+	n.contact, n.disconnected, n.cut = now, false, false
 	if diskFreeBytes > 0 {
 		n.DiskFreeBytes = diskFreeBytes
 	}
@@ -96,8 +103,11 @@ func (r *Registry) endPoll(ctx context.Context, n *node) {
 	defer r.mu.Unlock()
 	n.polls--
 	n.polled = r.cfg.Now()
-	n.disconnected = ctx.Err() != nil
-	if n.disconnected {
+	// An agent ends its poll by itself, too, where it has something to tell: its next poll
+	// comes over the same connection.
+	n.cut = ctx.Err() != nil
+	n.disconnected = n.cut && (n.connection == nil || !n.connection.Open())
+	if n.cut {
 		r.cfg.ReviewRuns()
 	}
 }

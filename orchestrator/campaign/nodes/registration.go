@@ -25,9 +25,11 @@ type Driver struct {
 // Registration is what an agent reports of itself when it registers.
 type Registration struct {
 	Name, Role, Version, Host, Kernel string
-	Radio                             string // profile attached; empty where the radio is emulated
-	Emulated                          bool
-	Virtual                           bool // of the virtual-time lab
+	Radio                             string // profile attached; empty where the radio is emulated, or real and not named
+	Emulated                          bool   // a lab vouches for it
+	Lab                               string // identity of that lab's key
+	LabProblem                        string // why none does for a node that was started for a lab
+	Virtual                           bool   // of the virtual-time lab
 	RadioAddress                      string
 	DiskFreeBytes                     int64
 	Drivers                           []Driver
@@ -67,8 +69,10 @@ func (r *Registration) check() error {
 		return fmt.Errorf("no incarnation: %w", ErrBadNode)
 	case r.DiskFreeBytes < 0:
 		return fmt.Errorf("%d bytes free: %w", r.DiskFreeBytes, ErrBadNode)
-	case !r.Emulated && r.Radio == "":
-		return fmt.Errorf("neither a radio nor an emulated one: %w", ErrBadNode)
+	case r.Emulated && r.Radio != "":
+		return fmt.Errorf("an emulated radio, and a real one (%s): %w", r.Radio, ErrBadNode)
+	case r.Virtual && !r.Emulated:
+		return fmt.Errorf("a node of the virtual-time lab for which its lab does not vouch (%s): %w", r.LabProblem, ErrBadNode)
 	case len(r.Drivers) > maxDrivers:
 		return quota.Exceeded(quota.Drivers, fmt.Errorf("%d drivers, at most %d are taken: %w", len(r.Drivers), maxDrivers, ErrBadNode))
 	}

@@ -59,6 +59,7 @@ type Registry struct {
 	runOf   map[string]string             // by node: the open run that it takes part in
 	active  map[string][]string           // by run: nodes that are to be in contact
 	watched map[string]bool               // nodes that are to be in contact
+	silent  map[string]bool               // nodes in a run with in-band control
 	looked  time.Time                     // for nodes without contact, last
 	heard   time.Time                     // since when nodes can be heard without a gap
 	losses  []dbsqlc.PutContactLossParams // that are to be stored
@@ -70,18 +71,20 @@ type Node struct {
 	LastContact time.Time
 	Connected   bool
 	Run         string // the open run that it takes part in, if any
+	Silent      bool   // that run has in-band control: no contact is normal
 }
 
 type node struct {
 	Registration
-	contact      time.Time                    // when the last call of its agent came
-	polled       time.Time                    // when its last poll ended
-	received     func() (time.Duration, bool) // for how long its connection has brought no data
-	flushed      time.Time                    // the contact that is stored
-	polls        int                          // open now
-	lost         *loss                        // nil: there is contact
-	disconnected bool                         // the agent's end cut its last poll
-	delivered    map[string]string            // by run: the incarnation that delivered records of it last
+	contact      time.Time         // when the last call of its agent came
+	polled       time.Time         // when its last poll ended
+	connection   Connection        // over which it polled last; nil: not known
+	flushed      time.Time         // the contact that is stored
+	polls        int               // open now
+	lost         *loss             // nil: there is contact
+	cut          bool              // the agent's end cut its last poll: what it has to tell may let a run move on
+	disconnected bool              // with its connection
+	delivered    map[string]string // by run: the incarnation that delivered records of it last
 }
 
 func (n *node) connected(now time.Time) bool {
@@ -100,8 +103,8 @@ func (n *node) connected(now time.Time) bool {
 // no sign of it, because the node's kernel keeps the connection of a stopped program
 // alive. On a slow link a call can take long to arrive, and until then its data counts.
 func (n *node) lastContact(now time.Time) time.Time {
-	if n.received != nil {
-		if quiet, known := n.received(); known && now.Add(-quiet).After(n.contact) {
+	if n.connection != nil {
+		if quiet, known := n.connection.DataReceived(); known && now.Add(-quiet).After(n.contact) {
 			return now.Add(-quiet)
 		}
 	}
@@ -117,7 +120,8 @@ func Load(ctx context.Context, cfg Config) (*Registry, error) {
 	r := New(cfg)
 	for _, row := range rows {
 		n := &node{Registration: Registration{Name: row.Name, Role: row.Role, Version: row.Version, Host: row.Host, Kernel: row.Kernel, Radio: row.Radio,
-			Emulated: row.Emulated, Virtual: row.Virtual, RadioAddress: row.RadioAddress, DiskFreeBytes: row.DiskFreeBytes, Incarnation: row.Incarnation},
+			Emulated: row.Emulated, Virtual: row.Virtual, RadioAddress: row.RadioAddress, DiskFreeBytes: row.DiskFreeBytes, Incarnation: row.Incarnation,
+			Lab: row.Lab, LabProblem: row.LabProblem},
 			contact: row.LastContactAt, flushed: row.LastContactAt, disconnected: true, delivered: map[string]string{}}
 		if err := json.Unmarshal(row.Drivers, &n.Drivers); err != nil {
 			return nil, fmt.Errorf("load node %s: %w", row.Name, err)
@@ -162,7 +166,8 @@ func (r *Registry) Register(ctx context.Context, reg Registration) error {
 		return err
 	}
 	err = r.cfg.Store.UpsertNode(ctx, dbsqlc.UpsertNodeParams{Name: reg.Name, Role: reg.Role, Version: reg.Version, Host: reg.Host, Kernel: reg.Kernel,
-		Radio: reg.Radio, Emulated: reg.Emulated, RadioAddress: reg.RadioAddress, DiskFreeBytes: reg.DiskFreeBytes, Drivers: encoded, Incarnation: reg.Incarnation, Virtual: reg.Virtual})
+		Radio: reg.Radio, Emulated: reg.Emulated, RadioAddress: reg.RadioAddress, DiskFreeBytes: reg.DiskFreeBytes, Drivers: encoded, Incarnation: reg.Incarnation, Virtual: reg.Virtual,
+		Lab: reg.Lab, LabProblem: reg.LabProblem})
 	if err != nil {
 		return fmt.Errorf("register node: %w", err)
 	}
@@ -198,7 +203,8 @@ func (r *Registry) checkReplaced(reg *Registration, now time.Time) error {
 	// A rehearsal in virtual time that has ended leaves nodes that nothing tells apart
 	// from those of one that goes on, but for their runs.
 	abandoned := old.Virtual && reg.Virtual && r.runOf[reg.Name] == ""
-	if old.Incarnation != reg.Incarnation && old.connected(now) && !abandoned {
+	// Behind a proxy the connection of an agent that has ended is still there.
+	if old.Incarnation != reg.Incarnation && old.connected(now) && !old.cut && !abandoned {
 		return fmt.Errorf("%s: %w; give this one another name, or end the other", reg.Name, ErrNameTaken)
 	}
 	if run := r.runOf[reg.Name]; run != "" && old.Role != reg.Role {
@@ -300,7 +306,7 @@ func (r *Registry) List() []Node {
 }
 
 func (r *Registry) stateLocked(n *node, now time.Time) Node {
-	return Node{Registration: n.Registration, LastContact: n.lastContact(now), Connected: n.connected(now), Run: r.runOf[n.Name]}
+	return Node{Registration: n.Registration, LastContact: n.lastContact(now), Connected: n.connected(now), Run: r.runOf[n.Name], Silent: r.silent[n.Name]}
 }
 
 // AnyVirtual reports whether one of the nodes is of the virtual-time lab.

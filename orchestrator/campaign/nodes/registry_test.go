@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -59,9 +60,9 @@ func TestMissing(t *testing.T) {
 	require.Equal(t, []MissingNode{{"relay", contact}}, tick(time.Second), "that a poll ended is no sign of the node")
 
 	// Data of a call that takes long to arrive.
-	r.SetConnection("relay", "1", func() (time.Duration, bool) { return time.Second, true })
+	r.SetConnection("relay", "1", connection{quiet: time.Second, known: true})
 	require.Empty(t, tick(time.Second))
-	r.SetConnection("relay", "1", func() (time.Duration, bool) { return 0, false })
+	r.SetConnection("relay", "1", connection{})
 	require.Equal(t, []MissingNode{{"relay", contact}}, tick(time.Second))
 
 	n, err = r.beginPoll("relay", "1", 0)
@@ -73,6 +74,59 @@ func TestMissing(t *testing.T) {
 	require.Len(t, tick(time.Second), 1)
 	r.nodes["relay"].Virtual = true
 	require.Empty(t, tick(time.Second), "it delivers when all guests have ended")
+}
+
+// connection is one of which everything is known.
+type connection struct {
+	quiet       time.Duration
+	known, open bool
+}
+
+func (c connection) DataReceived() (time.Duration, bool) { return c.quiet, c.known }
+func (c connection) Open() bool                          { return c.open }
+
+// An agent that ends its poll to tell something stays connected; one whose connection has
+// ended with its poll does not.
+func TestPollEnded(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, c := range map[string]struct {
+		connection Connection
+		ctx        context.Context
+		want       bool
+	}{
+		"answered":                        {nil, t.Context(), true},
+		"cut, its connection unknown":     {nil, ended, false},
+		"cut, its connection closed":      {connection{open: false}, ended, false},
+		"cut, its connection still there": {connection{open: true}, ended, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reviews := 0
+			r := New(Config{Now: time.Now, ReviewRuns: func() { reviews++ }})
+			r.nodes["relay"] = &node{Registration: Registration{Name: "relay", Incarnation: "1"}}
+			if c.connection != nil {
+				r.SetConnection("relay", "1", c.connection)
+			}
+			n, err := r.beginPoll("relay", "1", 0)
+			require.NoError(t, err)
+			r.endPoll(c.ctx, n)
+			require.Equal(t, c.want, r.List()[0].Connected)
+			reviewed := 1 // when it connected
+			if c.ctx == ended {
+				reviewed++
+				require.NoError(t, r.checkReplaced(&Registration{Name: "relay", Incarnation: "2"}, time.Now()), "its agent may have ended")
+			} else {
+				require.ErrorIs(t, r.checkReplaced(&Registration{Name: "relay", Incarnation: "2"}, time.Now()), ErrNameTaken)
+			}
+			require.Equal(t, reviewed, reviews)
+			_, err = r.beginPoll("relay", "1", 0)
+			require.NoError(t, err)
+			if c.ctx == ended { // what it has to tell comes with this one
+				reviewed++
+			}
+			require.Equal(t, reviewed, reviews)
+		})
+	}
 }
 
 // A time without contact is stored when it begins and when it is over, and so is a new

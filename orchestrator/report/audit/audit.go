@@ -55,11 +55,12 @@ type auditor struct {
 	streams  map[stream]*streamState
 	// controlled is the control packets that nodes counted, by role.
 	controlled map[string]int64
+	crashed    map[string]bool // treatments of which a listener or relay process crashed
 }
 
 // Audit checks one run. The error is that something could not be read at all.
 func Audit(run *Run) (*Report, error) {
-	a := &auditor{run: run, report: &Report{Run: run.ID, Checks: newChecks()}, received: map[string][]reception{}, streams: map[stream]*streamState{}, controlled: map[string]int64{}}
+	a := &auditor{run: run, report: &Report{Run: run.ID, Checks: newChecks()}, received: map[string][]reception{}, streams: map[stream]*streamState{}, controlled: map[string]int64{}, crashed: map[string]bool{}}
 	a.history.checks = a
 	if err := a.readSheet(); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ func (a *auditor) checkExports(figures []figure) error {
 		c.skip("the run is under way: its exports change")
 		return nil
 	}
-	x := &exported{a: a, c: c, figures: figures}
+	x := &exported{a: a, figures: figures}
 	x.names, x.by = a.summaries(figures)
 	stored := 0
 	for i := range figures {
@@ -44,23 +45,69 @@ func (a *auditor) checkExports(figures []figure) error {
 	if stored > 0 {
 		c.note("the rates of %d attempts of several flows that times bound are held against the store's, not computed again", stored)
 	}
+	older, marked := a.beforeMarks()
 	for i := range a.run.Exports {
 		e := &a.run.Exports[i]
-		read := map[string]func(io.Reader) error{"trials.csv": x.trials, "results.csv": x.results, "results.json": x.json, "results.md": x.markdown, "samples.csv": x.samples}[e.Name]
-		if read == nil {
-			continue
-		}
-		f, err := e.Open()
+		found, err := x.file(e)
 		if err != nil {
 			return err
 		}
-		x.from = e.From
-		if err := read(f); err != nil {
-			c.find(Finding{File: e.From}, "it cannot be read: %s", err)
+		if marked && len(found.Findings) > 0 {
+			y := &exported{a: older, figures: older.figuresOf()}
+			y.names, y.by = older.summaries(y.figures)
+			before, err := y.file(e)
+			if err != nil {
+				return err
+			}
+			if len(before.Findings) == 0 {
+				found = before
+				found.find(Finding{File: e.From}, "the mark is younger than the file: it has what was measured before an attempt was marked; export it again")
+			}
 		}
-		f.Close()
+		c.take(found)
 	}
 	return nil
+}
+
+// beforeMarks is the same run as it was before anybody marked an attempt; false: nobody has.
+func (a *auditor) beforeMarks() (*auditor, bool) {
+	b, run, marked := *a, *a.run, false
+	b.run = &run
+	run.Trials = slices.Clone(run.Trials)
+	for i := range run.Trials {
+		t := &run.Trials[i]
+		t.Attempts = slices.Clone(t.Attempts)
+		for k := range t.Attempts {
+			row := &t.Attempts[k]
+			if row.Mark == nil {
+				continue
+			}
+			marked = true
+			row.Verdict, row.Reason, row.Mark = row.Mark.Verdict, row.Mark.VerdictReason, nil
+			if k == len(t.Attempts)-1 && t.Verdict != "" {
+				t.Verdict = row.Verdict
+			}
+		}
+	}
+	return &b, marked
+}
+
+// file checks one file.
+func (x *exported) file(e *Export) (*Check, error) {
+	x.c, x.from = &Check{}, e.From
+	read := map[string]func(io.Reader) error{"trials.csv": x.trials, "results.csv": x.results, "results.json": x.json, "results.md": x.markdown, "samples.csv": x.samples}[e.Name]
+	if read == nil {
+		return x.c, nil
+	}
+	f, err := e.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := read(f); err != nil {
+		x.c.find(Finding{File: e.From}, "it cannot be read: %s", err)
+	}
+	return x.c, nil
 }
 
 // exported is the check of one file after the other.
@@ -159,6 +206,16 @@ func textOf(cell string) string {
 	return cell
 }
 
+// decimals is how many decimals a figure is written with, and at least so many: files of
+// earlier versions have a fixed number of them, later ones nine significant digits without
+// the zeros at their end.
+func decimals(text string, least int) int {
+	mantissa, exponent, _ := strings.Cut(text, "e")
+	_, fraction, _ := strings.Cut(mantissa, ".")
+	power, _ := strconv.Atoi(exponent) // 0 without one
+	return max(least, len(fraction)-power)
+}
+
 // same reports whether a written figure is the computed one, rounded to a number of
 // decimals.
 func same(written, computed float64, decimals int) bool {
@@ -234,14 +291,14 @@ func (x *exported) trial(r *row, f *figure) {
 	if f.digest != "" && r.text("sha256") != f.digest {
 		x.findAt(f, "the file has the SHA-256 %s, the journal %s", r.text("sha256"), f.digest)
 	}
-	if got := r.real("throughput_kb_per_s"); !same(got, orNaN(f.rate/kilobyte, f.rate > 0), 4) {
-		x.findAt(f, "the file has %s KB/s, by the journals it is %.4f", r.text("throughput_kb_per_s"), f.rate/kilobyte)
+	if got := r.real("throughput_kb_per_s"); !same(got, orNaN(f.rate/kilobyte, f.rate > 0), decimals(r.text("throughput_kb_per_s"), 4)) {
+		x.findAt(f, "the file has %s KB/s, by the journals it is %.9g", r.text("throughput_kb_per_s"), f.rate/kilobyte)
 	}
 	if f.derived {
-		if got := r.real("elapsed_s"); !same(got, f.elapsed.Seconds(), 6) {
+		if got := r.real("elapsed_s"); !same(got, f.elapsed.Seconds(), decimals(r.text("elapsed_s"), 6)) {
 			x.findAt(f, "the file has an elapsed time of %s s, the journal %.6f s", r.text("elapsed_s"), f.elapsed.Seconds())
 		}
-		if got := r.real("connect_s"); !same(got, orNaN(f.connect.Seconds(), f.connect > 0), 6) {
+		if got := r.real("connect_s"); !same(got, orNaN(f.connect.Seconds(), f.connect > 0), decimals(r.text("connect_s"), 6)) {
 			x.findAt(f, "the file has a connecting time of %s s, the journal %.6f s", r.text("connect_s"), f.connect.Seconds())
 		}
 	}
@@ -288,11 +345,11 @@ func (x *exported) results(r io.Reader) error {
 		for _, n := range []string{"trials", "valid", "failed", "excluded", "not_ended", "extra_attempts"} {
 			counts[n] = r.whole(n)
 		}
-		figures := map[string]float64{}
+		figures, digits := map[string]float64{}, map[string]int{}
 		for _, n := range figureNames {
-			figures[n] = r.real(n + "_kb_per_s")
+			figures[n], digits[n] = r.real(n+"_kb_per_s"), decimals(r.text(n+"_kb_per_s"), 4)
 		}
-		x.treatment(name, counts, figures, func(got, want float64) bool { return same(got, want, 4) })
+		x.treatment(name, counts, figures, func(name string, got, want float64) bool { return same(got, want, digits[name]) })
 	})
 	for _, name := range x.names {
 		if err == nil && !seen[name] {
@@ -313,7 +370,7 @@ func (s *summary) figure(name string) float64 {
 }
 
 // treatment checks the counts and the figures that a file has of a treatment.
-func (x *exported) treatment(name string, counts map[string]int, figures map[string]float64, equal func(got, want float64) bool) {
+func (x *exported) treatment(name string, counts map[string]int, figures map[string]float64, equal func(name string, got, want float64) bool) {
 	s := x.by[name]
 	if s == nil {
 		s = &summary{} // missing: it has no trials
@@ -327,7 +384,7 @@ func (x *exported) treatment(name string, counts map[string]int, figures map[str
 		}
 	}
 	for _, n := range figureNames {
-		if got, has := figures[n]; has && !equal(got, s.figure(n)) {
+		if got, has := figures[n]; has && !equal(n, got, s.figure(n)) {
 			x.find("treatment %s: %s is %.9g KB/s, by the journals %.9g", name, n, got, s.figure(n))
 		}
 	}
@@ -432,7 +489,7 @@ func (x *exported) jsonTables(all *jsonResults) {
 				v, has := r[n+"_kb_per_s"].(float64)
 				figures[n] = orNaN(v, has)
 			}
-			x.treatment(name, counts, figures, func(got, want float64) bool {
+			x.treatment(name, counts, figures, func(_ string, got, want float64) bool {
 				return math.IsNaN(got) && math.IsNaN(want) || near(got, want) || math.Abs(got-want) < 1e-6
 			})
 		}
@@ -460,6 +517,7 @@ func (x *exported) markdown(r io.Reader) error {
 	if section == "" {
 		return fmt.Errorf("it has no section that names run %s", x.a.run.ID)
 	}
+	perKB := kbpsIn(section)
 	rows := map[string][]string{}
 	for _, line := range strings.Split(section, "\n") {
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
@@ -481,12 +539,24 @@ func (x *exported) markdown(r io.Reader) error {
 		}
 		for i, n := range []string{"average", "max", "min", "sd", "median"} {
 			got, err := strconv.ParseFloat(cells[2+i], 64)
-			if !same(orNaN(got, err == nil), s.figure(n), 2) {
-				x.find("treatment %s: %s is %s KB/s, by the journals %.4f", name, n, cells[2+i], s.figure(n))
+			if want := s.figure(n) * perKB; !same(orNaN(got, err == nil), want, decimals(cells[2+i], 0)) {
+				x.find("treatment %s: %s is %s, by the journals %.9g", name, n, cells[2+i], want)
 			}
 		}
 	}
 	return nil
+}
+
+// kbpsIn is how many of the unit that a table of throughputs names are 1 KB/s. Tables of
+// earlier versions name none and are in KB/s.
+func kbpsIn(section string) float64 {
+	switch {
+	case strings.Contains(section, "| Average, B/s |"):
+		return kilobyte
+	case strings.Contains(section, "| Average, MB/s |"):
+		return 1. / kilobyte
+	}
+	return 1
 }
 
 // samples checks samples.csv: how many samples each end of each flow has, and the sum

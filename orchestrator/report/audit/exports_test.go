@@ -146,3 +146,34 @@ func TestTransferID(t *testing.T) {
 		t.Errorf("%s, expected %s", got, want)
 	}
 }
+
+// A file that was exported before an attempt was marked is one finding, whatever differs in it.
+func TestMarkYoungerThanFile(t *testing.T) {
+	for name, content := range exportsOf(small(t)) {
+		run := small(t)
+		row := &run.Trials[0].Attempts[0]
+		row.Mark = &Mark{By: "ada", Reason: "truck in the way", Verdict: row.Verdict}
+		row.Verdict, row.Reason, run.Trials[0].Verdict = "invalid", "marked: truck in the way", "invalid"
+		run.Summary = nil
+		run.Exports = []Export{{Name: name, From: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}}
+		report, err := Audit(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for _, c := range report.Checks {
+			if c.Code == Exports {
+				for _, f := range c.Findings {
+					found = append(found, f.Message)
+				}
+			}
+		}
+		want := 1
+		if name == "samples.csv" { // no figure of it depends on a mark
+			want = 0
+		}
+		if len(found) != want || want == 1 && !strings.HasPrefix(found[0], "the mark is younger than the file") {
+			t.Errorf("%s: %q", name, found)
+		}
+	}
+}

@@ -98,12 +98,19 @@ func (a *auditor) over(f *faultlog.Fault, x *attempt, ahead time.Duration) bool 
 // the times of a list lie around injection and end.
 const injecting = 500 * time.Millisecond
 
+// interfaceKinds are the faults of a radio's interface, of its address and of the routes
+// over it: each node sees these of its own while they last.
+var interfaceKinds = []faultlog.Kind{
+	faultlog.RadioDown, faultlog.MTU, faultlog.Address, faultlog.InterfaceNewIndex, faultlog.InterfaceGone, faultlog.InterfaceRenamed,
+	faultlog.NoCarrier, faultlog.AddressLost, faultlog.AddressDuplicate, faultlog.Route,
+}
+
 // interfaceFault is a fault of a radio's interface that was in effect while an attempt
 // could send, which is invalid then also where its transfer succeeded; nil: none was.
 func interfaceFault(faults []faultlog.Fault, x *attempt, ahead time.Duration) *faultlog.Fault {
 	for i := range faults {
 		f := &faults[i]
-		if f.Kind != faultlog.RadioDown && f.Kind != faultlog.MTU && f.Kind != faultlog.Address || f.To.IsZero() || !x.ended {
+		if !slices.Contains(interfaceKinds, f.Kind) || f.To.IsZero() || !x.ended {
 			continue
 		}
 		from, to := f.From.Add(injecting), f.To.Add(-injecting)

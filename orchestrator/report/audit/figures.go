@@ -246,7 +246,7 @@ func (a *auditor) checkLive(figures []figure) {
 		f := &figures[i]
 		c.Objects++
 		if row := rows[key{f.trial, f.attempt}]; !near(row.Rate, f.rate) {
-			c.find(ofTrial(f.trial, f.attempt), "the run's page shows %.4f KB/s, by the journals it is %.4f", row.Rate/kilobyte, f.rate/kilobyte)
+			c.find(ofTrial(f.trial, f.attempt), "the run's page shows %.9g KB/s, by the journals it is %.9g", row.Rate/kilobyte, f.rate/kilobyte)
 		}
 	}
 	if a.run.Summary == nil {
@@ -278,7 +278,7 @@ func (a *auditor) checkPoints(c *Check, figures []figure) {
 			c.find(ofTrial(f.trial, f.attempt), "in charts it counts: %t; by the journals: %t", p.Counts, f.counted)
 		}
 		if !near(p.Rate, f.rate) {
-			c.find(ofTrial(f.trial, f.attempt), "charts have %.4f KB/s, by the journals it is %.4f", p.Rate/kilobyte, f.rate/kilobyte)
+			c.find(ofTrial(f.trial, f.attempt), "charts have %.9g KB/s, by the journals it is %.9g", p.Rate/kilobyte, f.rate/kilobyte)
 		}
 	}
 	for k := range points {
@@ -309,7 +309,7 @@ func (a *auditor) checkSummary(c *Check, figures []figure) {
 			shown, want float64
 		}{{"average", t.Average, s.mean}, {"standard deviation", t.SD, s.sd}, {"minimum", t.Min, s.least}, {"maximum", t.Max, s.most}} {
 			if !near(x.shown, orZero(x.want)) && math.Abs(x.shown-orZero(x.want)) > 1e-6*s.mean {
-				c.find(Finding{}, "pages show the %s of %s as %.4f KB/s, by the journals it is %.4f", x.what, name, x.shown/kilobyte, x.want/kilobyte)
+				c.find(Finding{}, "pages show the %s of %s as %.9g KB/s, by the journals it is %.9g", x.what, name, x.shown/kilobyte, x.want/kilobyte)
 			}
 		}
 	}

@@ -47,7 +47,8 @@ type trial struct {
 	// Of the time since it was opened:
 	repeat  bool // it was opened by a command
 	begun   bool
-	counted int // attempts that say something of the protocol
+	counted int // attempts that say something of the protocol, and those that nothing explains
+	unclear int // of these, undetermined
 	success bool
 	untrue  bool // the last attempt that counts broke a rule of figures
 	last    *attempt
@@ -141,9 +142,9 @@ func (h *history) allowed(at Finding, t *trial) {
 		c.find(at, "it starts after the trial had ended, and no command repeats it")
 	case t.success:
 		c.find(at, "it follows a success of the same trial")
-	case t.repeat && t.counted > 0:
+	case t.repeat && t.counted > min(t.unclear, freeUndetermined):
 		c.find(at, "a repetition by command is a single attempt, and this is one more")
-	case t.counted >= limit:
+	case t.counted-min(t.unclear, freeUndetermined) >= limit:
 		c.find(at, "%d attempts of the trial had counted before, and the plan allows %d (limits.attempts)", t.counted, limit)
 	case t.untrue:
 		c.find(at, "it follows an attempt whose figures cannot be true, after which there is none")
@@ -207,9 +208,12 @@ func (h *history) finish(at Finding, when time.Time, b *journal.AttemptEnded) {
 	}
 	t := h.trial(b.Trial)
 	t.counted++
+	if b.Reason == undetermined {
+		t.unclear++
+	}
 	t.last = a
 	t.success = b.Verdict == journal.Succeeded
-	t.untrue = b.Verdict == journal.Invalid
+	t.untrue = b.Verdict == journal.Invalid && b.Reason != undetermined
 }
 
 // counts reports whether an attempt is one of those that the plan's limit allows:
@@ -217,15 +221,23 @@ func (h *history) finish(at Finding, when time.Time, b *journal.AttemptEnded) {
 // invalid (docs/data-format.md).
 func counts(v journal.Verdict, reason string) bool {
 	if v == journal.Invalid {
-		return untrue(reason)
+		return untrue(reason) || reason == undetermined || reason == "bad-parameters"
 	}
 	return reason != "interrupted"
 }
 
+// undetermined is the reason of an attempt of which nothing tells whose fault it was: it
+// is not the protocol's. The first two of a trial are not among those that the plan's
+// limit allows; by versions before, the first was.
+const (
+	undetermined     = "undetermined"
+	freeUndetermined = 2
+)
+
 // untrue reports whether a reason is one of the rules that a driver's figures broke.
 func untrue(reason string) bool {
 	switch reason {
-	case "longer-than-run", "shorter-than-run", "more-than-sent", "faster-than-radio", "faster-than-ideal":
+	case "longer-than-run", "shorter-than-run", "more-than-sent", "faster-than-radio", "faster-than-ideal", "fewer-than-lost", "faster-than-packets":
 		return true
 	}
 	return false
@@ -254,7 +266,7 @@ func (h *history) endTrial(at Finding, b *journal.TrialEnded) {
 	}
 	h.outcome(at, t, b)
 	t.ended, t.closed, t.repeat, t.begun, t.skip = b, true, false, false, false
-	t.counted, t.success, t.untrue = 0, false, false
+	t.counted, t.unclear, t.success, t.untrue = 0, 0, false, false
 	h.opened = without(h.opened, b.Trial)
 	if h.begun == b.Trial {
 		h.begun = -1

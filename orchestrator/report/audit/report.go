@@ -104,6 +104,20 @@ func (c *Check) find(f Finding, format string, args ...any) {
 	c.Findings = append(c.Findings, f)
 }
 
+// take adds what a part of the check found.
+func (c *Check) take(part *Check) {
+	c.Objects += part.Objects
+	c.Notes = append(c.Notes, part.Notes...)
+	c.More += part.More
+	for _, f := range part.Findings {
+		if len(c.Findings) == maxFindings {
+			c.More++
+			continue
+		}
+		c.Findings = append(c.Findings, f)
+	}
+}
+
 func (c *Check) note(format string, args ...any) {
 	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
 }

@@ -71,8 +71,9 @@ func (a *auditor) checkTrialRows(c *Check) {
 		if t := a.history.trials[row.Trial]; t != nil && t.closed {
 			want = string(t.ended.Verdict)
 		}
-		// A mark, or what the server reports, makes a trial invalid.
-		if row.Verdict != want && (want == "" || row.Verdict != string(journal.Invalid)) {
+		// A mark, or what the server reports, makes a trial invalid, and a crash at the
+		// other end one failed that had timed out.
+		if row.Verdict != want && (want == "" || row.Verdict != string(journal.Invalid) && !a.byCrash(row.Trial, row.lastReason(), row.Verdict, want)) {
 			c.find(ofTrial(row.Trial, 0), "the store has the verdict %q, the journal %q", row.Verdict, want)
 		}
 	}
@@ -80,7 +81,16 @@ func (a *auditor) checkTrialRows(c *Check) {
 
 // byBothEnds are the reasons for which the store shows a success as invalid: they are
 // known where the journals of both ends are together.
-var byBothEnds = map[string]bool{"server-failed": true, "size-differs": true, "digest-differs": true, "longer-at-server": true, "window-unknown": true, "unverified": true}
+var byBothEnds = map[string]bool{"server-failed": true, "size-differs": true, "digest-differs": true, "longer-at-server": true, "faster-than-packets": true, "window-unknown": true, "unverified": true}
+
+// byCrash reports whether the store may show as failed, for a reason, what the leading
+// node's journal has as failed for another one, or as timed out: a node's journal has a
+// crash of a listener of one of the trial's treatments.
+func (a *auditor) byCrash(trial int, reason, verdict, was string) bool {
+	return trial < len(a.sheet.Trials) && reason == journal.ReasonCrashed && verdict == string(journal.Failed) &&
+		(was == string(journal.Failed) || was == string(journal.TimedOut) || was == string(journal.Invalid)) &&
+		slices.ContainsFunc(a.sheet.Trials[trial].Carried(), func(f runsheet.Flow) bool { return a.crashed[f.Treatment] })
+}
 
 func (a *auditor) checkRow(c *Check, x *attempt, row *Attempt, changed tally) {
 	if row.Started.Sub(x.started).Abs() > roundTime {
@@ -103,7 +113,8 @@ func (a *auditor) checkRow(c *Check, x *attempt, row *Attempt, changed tally) {
 	if was == string(x.verdict) && why == x.reason {
 		return
 	}
-	if x.verdict == journal.Succeeded && was == string(journal.Invalid) && byBothEnds[why] {
+	if x.verdict == journal.Succeeded && was == string(journal.Invalid) && byBothEnds[why] ||
+		a.byCrash(x.trial, why, was, string(x.verdict)) {
 		changed.add(why)
 		return
 	}

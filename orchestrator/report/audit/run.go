@@ -58,6 +58,14 @@ type Trial struct {
 	Attempts  []Attempt
 }
 
+// lastReason is that of the attempt that counts; empty: there is none.
+func (t *Trial) lastReason() string {
+	if n := len(t.Attempts); n > 0 {
+		return t.Attempts[n-1].Reason
+	}
+	return ""
+}
+
 // Attempt is an attempt of the store, as tables and pages count it.
 type Attempt struct {
 	Attempt int

@@ -72,8 +72,13 @@ func (a *auditor) take(s *source, e entry) {
 		if leader && decode(a, s, &e, &b) {
 			a.history.connected(e.at, &b)
 		}
+	case journal.TypeListenerFailed:
+		var b journal.Listener
+		if decode(a, s, &e, &b) && b.Crashed {
+			a.crashed[b.Treatment] = true
+		}
 	case journal.TypeProvenance, journal.TypeClockOffset, journal.TypeListenerReady,
-		journal.TypeListenerFailed, journal.TypeDriverMisbehaved, journal.TypeTelemetry, journal.TypeTelemetryFailed, journal.TypeAgentStopped, journal.TypeInterfaceFailed, journal.TypeInterfaceReady, journal.TypeWatched, journal.TypeClockStepped:
+		journal.TypeDriverMisbehaved, journal.TypeTelemetry, journal.TypeTelemetryFailed, journal.TypeAgentStopped, journal.TypeInterfaceFailed, journal.TypeInterfaceReady, journal.TypeWaiting, journal.TypeWatched, journal.TypeClockStepped:
 	default:
 		s.unknown[e.kind]++
 	}

@@ -3,7 +3,7 @@ package figure
 import (
 	"cmp"
 	"fmt"
-	"strings"
+	"slices"
 
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/wording"
@@ -17,10 +17,6 @@ type probePanel struct {
 
 // alone is the place of what ran beside nothing in the order of treatments.
 const alone = ""
-
-// delaysTop is the height above a chart of delays: a line more than that of others,
-// for the clocks.
-const delaysTop = chartTop + 16
 
 // marked are the percentiles that a curve of delays has marks at.
 var marked = []int{50, 95, 99}
@@ -40,23 +36,51 @@ func Delays(a *report.Analysis) ([]byte, error) {
 		}
 	}
 	const cell = chartLeft + chartWidth + chartRight
-	const row = delaysTop + chartHeight + chartBottom
+	heads, head := headings(len(panels), fixed(chartWidth), func(i int) (string, string, string) {
+		p := &panels[i]
+		return p.title(), partial(p.table) + joined(radioAt(p.table), p.table.Group, p.table.Settings, p.table.PlaceText()), "run " + p.table.Run
+	})
+	row := head + underLine + headGap + chartHeight + chartBottom
 	order := a.TreatmentOrder()
 	abreast := max(1, min(panelsAbreast, len(panels)))
 	width := max(minWidth, cell*float64(abreast))
 	entries := delaysLegend(all, order)
 	top := 36 + row*float64((len(panels)+abreast-1)/abreast)
-	height := top + legendHeightOf(width, entries) + 42
+	caveats := caveatsOf(panels)
+	height := top + legendHeightOf(width, entries) + 42 + 16*float64(len(caveats))
 	c := &canvas{}
 	c.begin(width, height, titleOf("One-way delay of probes", a.Dataset))
 	for i, p := range panels {
-		p.draw(c, cell*float64(i%abreast), 30+row*float64(i/abreast), scaleFor(values[p.family()]), order)
+		x, y := cell*float64(i%abreast), 30+row*float64(i/abreast)
+		heads[i].draw(c, x+chartLeft, y)
+		c.text(x+chartLeft, y+heads[i].height()+underLine, "start", grey, 11, wording.Clip(wording.Clean(p.certainty()), 58))
+		p.draw(c, x, y+head+underLine+headGap, scaleFor(values[p.family()]), order)
 	}
 	c.legend(top+6, width, entries)
+	for i, s := range caveats {
+		c.text(12, height-24-16*float64(len(caveats)-i), "start", ink, 11, wording.Clip(s, int(width/5.6)))
+	}
 	c.text(12, height-24, "start", grey, 11, "Of the packets that arrived. Marks: 50th, 95th and 99th percentile; bars at them: what the clocks are uncertain by."+part.note())
 	c.text(12, height-8, "start", grey, 11, "Charts of one radio and kind of delay have the same scale. Probes are compared with no transfer.")
 	c.add("</svg>")
 	return []byte(c.b.String()), nil
+}
+
+// caveatsOf are what the curves leave out, each once.
+func caveatsOf(panels []probePanel) (out []string) {
+	for i := range panels {
+		t := panels[i].table
+		for k := range panels[i].rows {
+			r := &panels[i].rows[k]
+			for _, s := range r.Caveats() {
+				s = r.Name() + " (" + wording.Clean(radioAt(t)) + "): " + s
+				if !slices.Contains(out, s) {
+					out = append(out, s)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // family is charts that have the same scale: delays above the shortest are others.
@@ -106,21 +130,18 @@ func delaysLegend(panels []probePanel, order map[string]int) (out []legendEntry)
 // aloneEntry is the row without load: no treatment's colour, and a wider line.
 var aloneEntry = legendEntry{"alone", func(c *canvas, x, y float64) { c.line(x-6, y, x+6, y, grey, 2.6) }}
 
-func (p *probePanel) draw(c *canvas, x, y float64, scale axisScale, order map[string]int) {
-	t := p.table
-	f := &frame{left: x + chartLeft, top: y + delaysTop, width: chartWidth, height: chartHeight, x: scale, y: linear(0, 1)}
-	c.text(f.left, y+18, "start", ink, 13, wording.Clip(wording.Clean(cmp.Or(p.rows[0].Label, p.rows[0].Probe)), 46))
-	where := []string{cmp.Or(t.RadioTitle, "unknown radio") + " at " + cmp.Or(t.TopologyTitle, "unknown topology")}
-	for _, s := range []string{t.Group, t.Settings, t.Place} {
-		if s != "" {
-			where = append(where, s)
-		}
+// title names the probe, and which way its packets go.
+func (p *probePanel) title() string {
+	title := cmp.Or(p.rows[0].Label, p.rows[0].Probe)
+	if p.rows[0].From != "" && p.rows[0].To != "" {
+		title += ", from " + string(p.rows[0].From) + " to " + string(p.rows[0].To)
 	}
-	if t.Partial {
-		where[0] = "partial (" + cmp.Or(t.State, "unknown state") + "); " + where[0]
-	}
-	c.text(f.left, y+36, "start", grey, 11, wording.Clip(wording.Clean(strings.Join(where, ", ")), 58))
-	c.text(f.left, y+52, "start", grey, 11, wording.Clip(wording.Clean(p.certainty()), 58))
+	return title
+}
+
+// draw draws the chart below its heading.
+func (p *probePanel) draw(c *canvas, x, top float64, scale axisScale, order map[string]int) {
+	f := &frame{left: x + chartLeft, top: top, width: chartWidth, height: chartHeight, x: scale, y: linear(0, 1)}
 	name := "One-way delay (ms)"
 	if p.uncompared() {
 		name = "Delay above the shortest (ms)"
@@ -144,22 +165,20 @@ func (p *probePanel) certainty() string {
 		}
 		driver = driver || p.rows[i].ProcessTimes
 	}
-	said := "the clocks were compared: ± " + decimal(worst) + " ms"
+	said := "the clocks were compared: ± " + wording.Delay(&worst) + " ms"
 	switch k := p.table.ProbeClock; {
 	case p.uncompared():
 		said = "the clocks were not compared"
 	case k.Shared && worst == 0:
 		said = "both ends have one clock"
 	case k.Shared:
-		said = "both ends have one clock, which stepped: ± " + decimal(worst) + " ms"
+		said = "both ends have one clock, which stepped: ± " + wording.Delay(&worst) + " ms"
 	}
 	if driver {
 		said += "; arrivals as the driver got them"
 	}
 	return said
 }
-
-func decimal(x float64) string { return wording.Decimals(&x, 1) }
 
 // curve draws one row; false: it has no distribution.
 func (p *probePanel) curve(c *canvas, f *frame, r *report.ProbeRow, order map[string]int) bool {
@@ -187,13 +206,16 @@ func (p *probePanel) curve(c *canvas, f *frame, r *report.ProbeRow, order map[st
 	for _, k := range marked {
 		ms := r.PercentilesMS[k]
 		y := share(k)
-		hint := fmt.Sprintf("%s: %d %% of the packets within %s ms", what, k, decimal(ms))
+		hint := fmt.Sprintf("%s: %d %% of the packets within %s ms", what, k, wording.Delay(&ms))
 		if u := r.UncertaintyMS; u != nil && *u > 0 {
 			from, to := f.px(ms-*u), f.px(ms+*u)
 			c.line(from, y, to, y, colour, 1)
 			c.line(from, y-3, from, y+3, colour, 1)
 			c.line(to, y-3, to, y+3, colour, 1)
-			hint += " ± " + decimal(*u) + " ms"
+			hint += " ± " + wording.Delay(u) + " ms"
+		}
+		for _, s := range r.Caveats() {
+			hint += "; " + s
 		}
 		if r.LossShare != nil {
 			hint += fmt.Sprintf("; %s of those sent were lost", wording.Percent(r.LossShare, 2))

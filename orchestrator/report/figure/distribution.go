@@ -1,7 +1,6 @@
 package figure
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -22,18 +21,23 @@ type distributed struct {
 func Distribution(a *report.Analysis) ([]byte, error) {
 	part := partOf(a, len(a.Tables))
 	runs := make([]distributed, len(a.Tables))
-	tops := map[string]float64{}
+	tops, largest := map[string]float64{}, 0.0
 	for i := range runs {
 		runs[i] = distributed{table: &a.Tables[i], rates: ratesOf(&a.Tables[i], &a.Dataset.Runs[i])}
 		for _, xs := range runs[i].rates {
 			if n := len(xs); n > 0 {
 				tops[runs[i].table.Radio] = max(tops[runs[i].table.Radio], xs[n-1])
+				largest = max(largest, xs[n-1])
 			}
 		}
 	}
 	runs = runs[part.first:part.end]
 	const cell = chartLeft + chartWidth + chartRight
-	const row = chartTop + chartHeight + chartBottom
+	heads, head := headings(len(runs), fixed(chartWidth), func(i int) (string, string, string) {
+		t := runs[i].table
+		return radioAt(t), conditions(t), "run " + t.Run
+	})
+	row := head + headGap + chartHeight + chartBottom
 	order := a.TreatmentOrder()
 	abreast := max(1, min(panelsAbreast, len(runs)))
 	width := max(minWidth, cell*float64(abreast))
@@ -44,10 +48,12 @@ func Distribution(a *report.Analysis) ([]byte, error) {
 	c := &canvas{}
 	c.begin(width, height, title)
 	for i := range runs {
-		runs[i].draw(c, cell*float64(i%abreast), 30+row*float64(i/abreast), tops[runs[i].table.Radio], order)
+		x, y := cell*float64(i%abreast), 30+row*float64(i/abreast)
+		heads[i].draw(c, x+chartLeft, y)
+		runs[i].draw(c, x, y+head+headGap, tops[runs[i].table.Radio], order)
 	}
 	c.legend(top+6, width, entries)
-	c.text(12, height-8, "start", grey, 11, "Of valid trials; 1 KB is 1024 bytes. Charts of one radio have the same scale."+part.note())
+	c.text(12, height-8, "start", grey, 11, "Of valid trials; "+wording.RateUnitFor(largest).Meaning()+". Charts of one radio have the same scale."+part.note())
 	c.add("</svg>")
 	return []byte(c.b.String()), nil
 }
@@ -81,21 +87,11 @@ func distributionLegend(tables []report.RunTable, order map[string]int) (out []l
 	return out
 }
 
-func (d *distributed) draw(c *canvas, x, y, highest float64, order map[string]int) {
-	t := d.table
-	f := &frame{left: x + chartLeft, top: y + chartTop, width: chartWidth, height: chartHeight, x: linear(0, highest), y: linear(0, 1)}
-	c.text(f.left, y+18, "start", ink, 13, wording.Clip(wording.Clean(cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology")), 46))
-	under := unit.FormatPayload(t.SizeBytes)
-	for _, s := range []string{t.Group, t.Settings, t.Place} {
-		if s != "" {
-			under += ", " + s
-		}
-	}
-	if t.Partial {
-		under = "partial (" + cmp.Or(t.State, "unknown state") + "); " + under
-	}
-	c.text(f.left, y+36, "start", grey, 11, wording.Clip(wording.Clean(under), 55))
-	f.draw(c, "Throughput (KB/s)", "share of trials")
+// draw draws the chart below its heading.
+func (d *distributed) draw(c *canvas, x, top, highest float64, order map[string]int) {
+	t, rate := d.table, wording.RateUnitFor(highest)
+	f := &frame{left: x + chartLeft, top: top, width: chartWidth, height: chartHeight, x: linear(0, rate.In(highest)), y: linear(0, 1)}
+	f.draw(c, "Throughput ("+rate.Name+")", "share of trials")
 	shown := false
 	for k, xs := range d.rates {
 		if len(xs) == 0 {
@@ -105,16 +101,17 @@ func (d *distributed) draw(c *canvas, x, y, highest float64, order map[string]in
 		r := &t.Rows[k]
 		number := order[r.Treatment]
 		colour := palette[number%len(palette)]
-		points := [][2]float64{{f.px(xs[0]), f.py(0)}}
-		for i, rate := range xs {
-			points = append(points, [2]float64{f.px(rate), f.py(float64(i) / float64(len(xs)))}, [2]float64{f.px(rate), f.py(float64(i+1) / float64(len(xs)))})
+		points := [][2]float64{{f.px(rate.In(xs[0])), f.py(0)}}
+		for i, x := range xs {
+			at := f.px(rate.In(x))
+			points = append(points, [2]float64{at, f.py(float64(i) / float64(len(xs)))}, [2]float64{at, f.py(float64(i+1) / float64(len(xs)))})
 		}
 		points = append(points, [2]float64{f.left + f.width, f.py(1)})
 		c.path(points, colour, 1.4)
 		// So many marks that they can still be distinguished.
 		every := max(1, len(xs)/40)
 		for i := 0; i < len(xs); i += every {
-			c.marker(number, f.px(xs[i]), f.py(float64(i+1)/float64(len(xs))), colour, fmt.Sprintf("%s: %d of %d trials at most %s KB/s", wording.Clean(r.Label), i+1, len(xs), wording.KBps(&xs[i])))
+			c.marker(number, f.px(rate.In(xs[i])), f.py(float64(i+1)/float64(len(xs))), colour, fmt.Sprintf("%s: %d of %d trials at most %s %s", wording.Clean(r.Label), i+1, len(xs), rate.Write(&xs[i]), rate.Name))
 		}
 	}
 	if !shown {

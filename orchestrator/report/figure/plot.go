@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
+	"linktrial/executor/journal"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/wording"
 )
@@ -169,6 +171,12 @@ func titleOf(what string, ds *report.Dataset) string {
 	title := what + ": " + cmp.Or(ds.Plan, "a plan without a name") + ", campaign " + ds.Campaign
 	if !ds.Complete {
 		title += " (partial)"
+	}
+	if imported := ds.ImportedCampaigns(); len(imported) > 0 {
+		title += ", imported: " + strings.Join(imported, ", ")
+	}
+	if ds.Unnamed() > 0 {
+		title += ", " + journal.PlaceUnnamed
 	}
 	return title
 }

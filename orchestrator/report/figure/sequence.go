@@ -56,11 +56,14 @@ func Sequence(ds *report.Dataset, r *report.Run, iteration int, series []report.
 	entries = append(entries, legendEntry{"packets sent again", func(c *canvas, x, y float64) { c.line(x, y-5, x, y+5, grey, 1.2) }},
 		legendEntry{"trial failed", func(c *canvas, x, y float64) { c.cross(x, y, grey, "trial failed") }})
 	const width = chartLeft + sequenceWidth + chartRight
-	top := 60.0
+	heading := headingOf("", table.Heading(), width).under
+	top := 46 + underLine*float64(len(heading))
 	height := top + sequenceHeight + chartBottom + legendHeightOf(width, entries) + 30
 	c := &canvas{}
 	c.begin(width, height, fmt.Sprintf("Time–sequence: %s, run %s, iteration %d", cmp.Or(ds.Plan, "a plan without a name"), r.ID, iteration))
-	c.text(12, 38, "start", grey, 11, wording.Clip(table.Heading(), 150))
+	for i, s := range heading {
+		c.text(12, 38+underLine*float64(i), "start", grey, 11, s)
+	}
 	f := &frame{left: chartLeft, top: top, width: sequenceWidth, height: sequenceHeight, x: linear(0, longest), y: linear(0, most)}
 	name := "acknowledged (KB)"
 	if sent {
@@ -156,7 +159,7 @@ func (l *sequenceLine) draw(c *canvas, f *frame) {
 	for i, p := range l.points {
 		if again += p.again; again > 0 && points[i][0]-marked >= closest {
 			x, y := points[i][0], points[i][1]
-			c.add(`<path d="M%s %sv10" stroke="%s" stroke-width="1.2"><title>%s</title></path>`, px(x), px(max(y-5, 0)), l.colour, escape(fmt.Sprintf("%s: %s sent again by %.1f s", l.hint, wording.Plural(int(again), "packet", "packets"), p.seconds)))
+			c.add(`<path d="M%s %sv10" stroke="%s" stroke-width="1.2"><title>%s</title></path>`, px(x), px(max(y-5, 0)), l.colour, escape(fmt.Sprintf("%s: %s sent again by %s s", l.hint, wording.Plural(int(again), "packet", "packets"), wording.Figure(&p.seconds))))
 			marked, again = x, 0
 		}
 	}
@@ -165,5 +168,5 @@ func (l *sequenceLine) draw(c *canvas, f *frame) {
 		c.cross(at[0], at[1], l.colour, l.hint+": "+l.failed)
 		return
 	}
-	c.marker(l.number, at[0], at[1], l.colour, fmt.Sprintf("%s: %.0f KB after %.2f s", l.hint, last.kb, last.seconds))
+	c.marker(l.number, at[0], at[1], l.colour, fmt.Sprintf("%s: %s KB after %s s", l.hint, wording.Figure(&last.kb), wording.Figure(&last.seconds)))
 }

@@ -16,7 +16,6 @@ const (
 	chartWidth  = 300.0
 	chartHeight = 220.0
 	chartLeft   = 66.0
-	chartTop    = 52.0
 	chartBottom = 48.0
 	chartRight  = 24.0
 	// chartsAbreast is the bandwidths of decola-2006.
@@ -75,7 +74,11 @@ func Curves(v *report.Analysis) ([]byte, error) {
 		order[name] = len(order)
 	}
 	const cell = chartLeft + chartWidth + chartRight
-	const row = chartTop + chartHeight + chartBottom
+	heads, head := headings(len(charts), fixed(chartWidth), func(i int) (string, string, string) {
+		first, second := chartText(charts[i])
+		return first, joined(second, v.Imported()), "over " + charts[i].Axis
+	})
+	row := head + headGap + chartHeight + chartBottom
 	rows, column := 0, chartsAbreast
 	places := make([][2]int, len(charts))
 	widest := 1
@@ -95,7 +98,9 @@ func Curves(v *report.Analysis) ([]byte, error) {
 	c := &canvas{}
 	c.begin(width, height, title)
 	for i, ch := range charts {
-		drawChart(ch, c, cell*float64(places[i][1]), 30+row*float64(places[i][0]), scaleFor(reach[family(ch)]), order)
+		x, y := cell*float64(places[i][1]), 30+row*float64(places[i][0])
+		heads[i].draw(c, x+chartLeft, y)
+		drawChart(ch, c, x, y+head+headGap, scaleFor(reach[family(ch)]), order)
 	}
 	c.legend(top+6, width, entries)
 	note := "Bars: 95 % intervals of the mean (Student's t). Charts of one metric in a group have the same scale." + part.note()
@@ -150,21 +155,25 @@ func (c *canvas) hollow(x, y float64, colour, hint string) {
 	c.add(`<circle cx="%s" cy="%s" r="5" fill="none" stroke="%s" stroke-width="1.6"><title>%s</title></circle>`, px(x), px(y), colour, escape(hint))
 }
 
-func drawChart(ch *report.Chart, c *canvas, x, y float64, ys axisScale, order map[string]int) {
-	f := &frame{left: x + chartLeft, top: y + chartTop, width: chartWidth, height: chartHeight, y: ys, x: xScale(ch)}
-	first := report.MetricTitle(ch.Metric)
+// chartText is a chart's heading.
+func chartText(ch *report.Chart) (first, second string) {
+	first = report.MetricTitle(ch.Metric)
 	if ch.Metric == plan.MetricGain && ch.Reference != "" {
 		first += " against " + ch.Reference
 	}
 	if ch.Group != "" {
 		first = ch.Group + ": " + first
 	}
-	second := report.ConditionText(ch.Fixed)
+	second = report.ConditionText(ch.Fixed)
 	if len(ch.Averaged) > 0 {
 		second = strings.TrimPrefix(second+"; averaged over "+strings.Join(ch.Averaged, ", "), "; ")
 	}
-	c.text(f.left, y+18, "start", ink, 13, wording.Clip(wording.Clean(first), 46))
-	c.text(f.left, y+36, "start", grey, 11, wording.Clip(wording.Clean(second), 55))
+	return first, second
+}
+
+// drawChart draws the chart below its heading.
+func drawChart(ch *report.Chart, c *canvas, x, top float64, ys axisScale, order map[string]int) {
+	f := &frame{left: x + chartLeft, top: top, width: chartWidth, height: chartHeight, y: ys, x: xScale(ch)}
 	f.draw(c, wording.Clip(wording.Clean(ch.Axis), 40), report.MetricTitle(ch.Metric))
 	shift := func(k int) float64 { // lines beside each other, so that bars do not overlap
 		return 2.4 * (float64(k) - float64(len(ch.Curves)-1)/2)

@@ -1,7 +1,6 @@
 package figure
 
 import (
-	"cmp"
 	"encoding/xml"
 	"fmt"
 	"math"
@@ -9,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"linktrial/executor/journal"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/wording"
@@ -19,14 +19,14 @@ const (
 	slotWidth     = 88.0 // of a treatment
 	boxWidth      = 40.0
 	plotHeight    = 240.0
-	failHeight    = 20.0 // strip below zero where failed trials are marked
+	failHeight    = 20.0 // strip below zero where trials without a figure are marked
 	marginLeft    = 64.0
 	marginRight   = 16.0
-	marginTop     = 44.0
+	headGap       = 14.0 // between a panel's heading and its plot
 	marginBottom  = 74.0 // treatment in at most three lines, and n
 	panelsAbreast = 3
 	minPlotWidth  = 300.0
-	minWidth      = 580.0 // of the legend
+	minWidth      = 640.0 // of the legend
 	legendHeight  = 46.0
 	labelRunes    = 14 // of one line under a slot
 )
@@ -94,11 +94,17 @@ func (c *canvas) cross(x, y float64, colour, hint string) {
 	c.add(`<path d="M%s %s l7 7 m0 -7 l-7 7" stroke="%s" stroke-width="1.8" fill="none"><title>%s</title></path>`, px(x-3.5), px(y-3.5), colour, escape(hint))
 }
 
+// ring marks a trial that says nothing of its treatment.
+func (c *canvas) ring(x, y float64, colour, hint string) {
+	c.add(`<circle cx="%s" cy="%s" r="3" fill="none" stroke="%s" stroke-width="1.4"><title>%s</title></circle>`, px(x), px(y), colour, escape(hint))
+}
+
 // panel is one run's chart.
 type panel struct {
 	table *report.RunTable
 	run   *report.Run
-	top   float64 // of the scale, KB/s
+	unit  wording.RateUnit // of the scale
+	top   float64          // of the scale, in its unit
 	step  float64
 }
 
@@ -117,7 +123,11 @@ func Throughput(v *report.Analysis) ([]byte, error) {
 		width = max(width, w)
 	}
 	width = max(width, minWidth)
-	const panelHeight = marginTop + plotHeight + failHeight + marginBottom
+	heads, head := headings(len(panels), func(i int) float64 { return panels[i].width() - marginLeft - marginRight }, func(i int) (string, string, string) {
+		t := panels[i].table
+		return radioAt(t), conditions(t, wording.Plural(t.Iterations, "iteration", "iterations")), "run " + t.Run
+	})
+	panelHeight := head + headGap + plotHeight + failHeight + marginBottom
 	height := float64(len(rows))*panelHeight + legendHeight + 30
 	c := &canvas{}
 	title := titleOf("Throughput by treatment", v.Dataset)
@@ -126,11 +136,16 @@ func Throughput(v *report.Analysis) ([]byte, error) {
 	for i, row := range rows {
 		x, y := 0.0, 30+float64(i)*panelHeight
 		for _, p := range row {
-			panels[p].draw(c, x, y, colours)
+			heads[p].draw(c, x+marginLeft, y)
+			panels[p].draw(c, x, y+head+headGap, colours)
 			x += panels[p].width()
 		}
 	}
-	drawLegend(c, height-legendHeight, v, part)
+	largest := 0.0
+	for i := range v.Tables {
+		largest = max(largest, (&panel{table: &v.Tables[i]}).highest())
+	}
+	drawLegend(c, height-legendHeight, v, part, wording.RateUnitFor(largest))
 	c.add("</svg>")
 	return []byte(c.b.String()), nil
 }
@@ -147,9 +162,12 @@ func layout(v *report.Analysis, part part) ([]panel, [][]int) {
 	panels = panels[part.first:part.end]
 	var rows [][]int
 	for i := range panels {
-		panels[i].top, panels[i].step = scale(tops[panels[i].table.Radio])
+		p := &panels[i]
+		highest := tops[p.table.Radio]
+		p.unit = wording.RateUnitFor(highest)
+		p.top, p.step = scale(p.unit.In(highest))
 		last := len(rows) - 1
-		if last < 0 || len(rows[last]) == panelsAbreast || panels[rows[last][0]].table.Topology != panels[i].table.Topology {
+		if last < 0 || len(rows[last]) == panelsAbreast || panels[rows[last][0]].table.Topology != p.table.Topology {
 			rows = append(rows, nil)
 			last++
 		}
@@ -158,7 +176,7 @@ func layout(v *report.Analysis, part part) ([]panel, [][]int) {
 	return panels, rows
 }
 
-// highest is the largest figure the panel shows.
+// highest is the largest figure the panel shows, KB/s.
 func (p *panel) highest() float64 {
 	top := 0.0
 	for i := range p.table.Rows {
@@ -204,36 +222,32 @@ func (p *panel) width() float64 {
 	return marginLeft + marginRight + p.slot()*float64(max(1, len(p.table.Rows)))
 }
 
-func (p *panel) draw(c *canvas, x, y float64, order map[string]int) {
+// draw draws the panel below its heading.
+func (p *panel) draw(c *canvas, x, top float64, order map[string]int) {
 	t := p.table
-	left, right, top := x+marginLeft, x+p.width()-marginRight, y+marginTop
+	left, right := x+marginLeft, x+p.width()-marginRight
 	zero := top + plotHeight
-	at := func(kbps float64) float64 { return zero - plotHeight*min(max(kbps/p.top, 0), 1) }
-	runes := int((right - left) / 6.6)
-	c.text(left, y+18, "start", ink, 13, wording.Clip(wording.Clean(cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology")), runes))
-	under := unit.FormatPayload(t.SizeBytes) + ", " + wording.Plural(t.Iterations, "iteration", "iterations")
-	if t.Place != "" {
-		under += ", " + t.Place
-	}
-	if t.Partial {
-		under = "partial (" + cmp.Or(t.State, "unknown state") + "); " + under
-	}
-	c.text(left, y+34, "start", grey, 11, wording.Clip(wording.Clean(under), int((right-left)/5.6)))
+	at := func(kbps float64) float64 { return zero - plotHeight*min(max(p.unit.In(kbps)/p.top, 0), 1) }
 	for i := 0; float64(i)*p.step <= p.top*(1+1e-9); i++ {
 		v := float64(i) * p.step
-		c.line(left, at(v), right, at(v), faint, 1)
-		c.text(left-6, at(v)+4, "end", ink, 11, tick(v, p.step))
+		level := zero - plotHeight*min(v/p.top, 1)
+		c.line(left, level, right, level, faint, 1)
+		c.text(left-6, level+4, "end", ink, 11, tick(v, p.step))
 	}
 	c.line(left, top, left, zero+failHeight, ink, 1)
 	c.line(left, zero, right, zero, ink, 1)
-	c.text(left-6, zero+failHeight-5, "end", grey, 11, "failed")
+	c.text(left-6, zero+failHeight-5, "end", grey, 11, "no figure")
 	middle := top + plotHeight/2
-	c.add(`<text transform="translate(%s %s) rotate(-90)" text-anchor="middle" fill="%s" font-size="11">Throughput (KB/s)</text>`, px(x+16), px(middle), ink)
+	c.add(`<text transform="translate(%s %s) rotate(-90)" text-anchor="middle" fill="%s" font-size="11">Throughput (%s)</text>`, px(x+16), px(middle), ink, p.unit.Name)
 	for i := range t.Rows {
 		p.drawTreatment(c, &t.Rows[i], left+p.slot()*(float64(i)+0.5), zero, at, order[t.Rows[i].Treatment])
 	}
 	if len(t.Rows) == 0 {
-		c.text((left+right)/2, middle, "middle", grey, 11, "no trials")
+		why := "no trials"
+		if len(t.Probes) > 0 {
+			why = "probes alone: delays.svg"
+		}
+		c.text((left+right)/2, middle, "middle", grey, 11, why)
 	}
 }
 
@@ -290,22 +304,33 @@ func (p *panel) drawTrials(c *canvas, r *report.Row, cx, zero float64, at func(f
 		switch a := t.Counted(); {
 		case a != nil:
 			rate := a.ThroughputBytesPerSecond() / unit.KB
-			c.marker(number, x, at(rate), colour, fmt.Sprintf("iteration %d: %s KB/s", t.Iteration, wording.KBps(&rate)))
+			c.marker(number, x, at(rate), colour, fmt.Sprintf("iteration %d: %s %s", t.Iteration, p.unit.Write(&rate), p.unit.Name))
 		case t.Verdict != "" && (len(t.Attempts) == 0 || !p.run.Waits(&t.Attempts[len(t.Attempts)-1])):
 			why := string(t.Verdict)
 			if n := len(t.Attempts); n > 0 {
 				why = report.Failure{Verdict: t.Verdict, Reason: t.Attempts[n-1].Why()}.Name()
 			}
-			c.cross(x, zero+failHeight/2+1, colour, fmt.Sprintf("iteration %d: %s", t.Iteration, why))
+			mark := c.ring
+			if t.Verdict == journal.Failed || t.Verdict == journal.TimedOut {
+				mark = c.cross
+			}
+			mark(x, zero+failHeight/2+1, colour, fmt.Sprintf("iteration %d: %s", t.Iteration, why))
 		}
 	}
 }
 
-// wrap breaks a label at spaces into lines of n runes, at most so many; what
-// does not fit loses its middle.
+// wrap breaks a label into lines of n runes, at most so many, at spaces and where a word is
+// longer than a line; what does not fit loses its middle.
 func wrap(s string, n, most int) []string {
-	var lines []string
+	var lines, words []string
 	for _, word := range strings.Fields(s) {
+		r := []rune(word)
+		for ; len(r) > n && n > 0; r = r[n:] {
+			words = append(words, string(r[:n]))
+		}
+		words = append(words, string(r))
+	}
+	for _, word := range words {
 		if last := len(lines) - 1; last >= 0 && len([]rune(lines[last]))+1+len([]rune(word)) <= n {
 			lines[last] += " " + word
 		} else {
@@ -322,7 +347,7 @@ func wrap(s string, n, most int) []string {
 	return lines
 }
 
-func drawLegend(c *canvas, y float64, v *report.Analysis, part part) {
+func drawLegend(c *canvas, y float64, v *report.Analysis, part part, largest wording.RateUnit) {
 	x := 12.0
 	c.line(x+6, y+6, x+6, y+24, grey, 2)
 	c.text(x+16, y+19, "start", ink, 11, "minimum to maximum")
@@ -335,12 +360,15 @@ func drawLegend(c *canvas, y float64, v *report.Analysis, part part) {
 	c.text(x+12, y+19, "start", ink, 11, "one iteration")
 	x += 98
 	c.cross(x+4, y+15, grey, "one failed trial")
-	c.text(x+14, y+19, "start", ink, 11, "one failed trial")
+	c.text(x+14, y+19, "start", ink, 11, "failed")
+	x += 58
+	c.ring(x+4, y+15, grey, "one trial that was skipped or excluded")
+	c.text(x+14, y+19, "start", ink, 11, "skipped or excluded")
 	if slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasPublished) }) {
-		x += 108
+		x += 124
 		c.line(x+5, y+6, x+5, y+24, grey, 1)
 		c.line(x, y+15, x+10, y+15, ink, 2)
 		c.text(x+16, y+19, "start", ink, 11, "published")
 	}
-	c.text(12, y+38, "start", grey, 11, "1 KB is 1024 bytes. n: valid trials of all. Charts of one radio have the same scale."+part.note())
+	c.text(12, y+38, "start", grey, 11, largest.Meaning()+". n: valid trials of all. Charts of one radio have the same scale."+part.note())
 }

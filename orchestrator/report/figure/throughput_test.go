@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"linktrial/executor/journal"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/reporttest"
 )
@@ -79,21 +81,23 @@ func TestSVGShowsEveryTrial(t *testing.T) {
 					t.Error("a coordinate has no value")
 				}
 				found := checkSVG(t, string(svg))
-				count["marks"] += found["circle"] + found["polygon"] - 1 // one more of each is in the legend
+				rings := strings.Count(string(svg), `r="3" fill="none"`)
+				count["marks"] += found["circle"] - rings + found["polygon"] - 1 // one more of each is in the legend
 				count["crosses"] += found["path"] - 1
+				count["rings"] += rings - 1
 			}
-			valid, failed := 0, 0
+			valid, ended := 0, 0
 			for _, table := range report.Summarize(ds) {
 				for i := range table.Rows {
 					valid += table.Rows[i].Valid
-					failed += table.Rows[i].Failed
+					ended += table.Rows[i].Failed
 				}
 			}
 			if count["marks"] != valid {
 				t.Errorf("%d iterations are drawn, %d are valid", count["marks"], valid)
 			}
-			if count["crosses"] != failed {
-				t.Errorf("%d failures are drawn of %d", count["crosses"], failed)
+			if count["crosses"]+count["rings"] != ended {
+				t.Errorf("%d failed trials and %d that say nothing of a treatment are drawn, of %d without a figure", count["crosses"], count["rings"], ended)
 			}
 		})
 	}
@@ -143,9 +147,10 @@ func TestColoursStayWithTreatments(t *testing.T) {
 
 func TestWrap(t *testing.T) {
 	for in, want := range map[string]string{
-		"UDT":                            "UDT",
-		"Haul (in the place of Mockets)": "Haul (in the/place of/Mockets)",
-		"averyveryverylongword":          "averyve…ngword",
+		"UDT":                                     "UDT",
+		"Haul (in the place of Mockets)":          "Haul (in the/place of/Mockets)",
+		"averyveryverylongword":                   "averyveryveryl/ongword",
+		strings.Repeat("a", 50):                   "aaaaaaaaaaaaaa/aaaaaaaaaaaaaa/aaaaaaa…aaaaaa",
 		"one two three four five six seven eight": "one two three/four five six/seven eight",
 		"": "",
 	} {
@@ -183,4 +188,71 @@ func drawn(t *testing.T, draw func(*report.Analysis) ([]byte, error), ds *report
 		t.Fatal(err)
 	}
 	return string(svg)
+}
+
+// A trial that a person skipped or excluded is no failure of its treatment.
+func TestSkippedIsNotFailed(t *testing.T) {
+	ds := reporttest.Datasets()["quickstart"]
+	skipped := &ds.Runs[0].Trials[0]
+	skipped.Verdict = journal.Aborted
+	skipped.Attempts[0].Verdict, skipped.Attempts[0].Reason = journal.Aborted, journal.ReasonSkipped
+	before := elementsOf(t, reporttest.Datasets()["quickstart"])
+	after := elementsOf(t, ds)
+	if after["path"] != before["path"] || after["ring"] != before["ring"]+1 {
+		t.Errorf("%v of a skipped trial, %v before", after, before)
+	}
+}
+
+func elementsOf(t *testing.T, ds *report.Dataset) map[string]int {
+	t.Helper()
+	svg, err := Throughput(report.Analyse(ds, report.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := checkSVG(t, string(svg))
+	found["ring"] = strings.Count(string(svg), `r="3" fill="none"`)
+	return found
+}
+
+// No two panels of a drawing have the same heading, whatever distinguishes them.
+func TestHeadingsAreUnique(t *testing.T) {
+	alike := reporttest.Datasets()["quickstart"]
+	alike.Runs = append(alike.Runs, alike.Runs[0])
+	alike.Runs[len(alike.Runs)-1].ID = "r-again"
+	all := reporttest.Datasets()
+	all["alike"] = alike
+	for name, ds := range all {
+		for figure, draw := range map[string]func(*report.Analysis) ([]byte, error){"throughput": Throughput, "distribution": Distribution, "delays": Delays, "curves": Curves} {
+			svg, err := draw(report.Analyse(ds, report.Options{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := map[string]bool{}
+			for _, h := range headingsIn(string(svg)) {
+				if seen[h] {
+					t.Errorf("%s of %s: two panels are headed %q", figure, name, h)
+				}
+				seen[h] = true
+			}
+		}
+	}
+}
+
+// headingsIn are the headings of a drawing's panels: lines of 13 pixels after the title,
+// each with the lines of 11 that follow it at the same place.
+func headingsIn(svg string) (out []string) {
+	at, lastSize := "", 0
+	for _, m := range regexp.MustCompile(`<text x="([\d.]+)" y="[\d.]+" text-anchor="start" fill="[^"]*" font-size="(\d+)">([^<]*)</text>`).FindAllStringSubmatch(svg, -1)[1:] {
+		switch last := len(out) - 1; {
+		case m[2] == "13" && lastSize == 13 && m[1] == at:
+			out[last] += " " + m[3]
+		case m[2] == "13":
+			out = append(out, m[3])
+			at, lastSize = m[1], 13
+		case last >= 0 && m[1] == at:
+			out[last] += " / " + m[3]
+			lastSize = 11
+		}
+	}
+	return out
 }

@@ -89,6 +89,13 @@ func writeNotes(b *strings.Builder, v *report.Analysis) {
 	}
 }
 
+// mdNotes ends a report in Markdown.
+func mdNotes(b *strings.Builder, v *report.Analysis) {
+	for _, n := range v.Dataset.Notes {
+		fmt.Fprintf(b, "\n%s\n", md(n))
+	}
+}
+
 func writeAgainst(b *strings.Builder, lines []report.AgainstLine) {
 	paragraph(b, lines[0].Place())
 	g := grid{header: []string{"", "metric", "published", "ours", "95 % CI", "n", "off", ""}}
@@ -135,7 +142,7 @@ func writeAgainst(b *strings.Builder, lines []report.AgainstLine) {
 // againstColumns are those of against.csv; docs/exports.md describes them.
 func againstColumns() []column[*report.AgainstLine] {
 	number := func(x func(*report.AgainstLine) *float64) func(*report.AgainstLine) string {
-		return func(l *report.AgainstLine) string { return digits(x(l)) }
+		return func(l *report.AgainstLine) string { return nine(x(l)) }
 	}
 	return []column[*report.AgainstLine]{
 		{"group", func(l *report.AgainstLine) string { return l.Group }},
@@ -158,6 +165,7 @@ func againstColumns() []column[*report.AgainstLine] {
 		{"deviation_percent", number(func(l *report.AgainstLine) *float64 { return l.Deviation })},
 		{"outcome", func(l *report.AgainstLine) string { return string(l.Outcome) }},
 		{"detail", func(l *report.AgainstLine) string { return l.Detail }},
+		{"imported", func(l *report.AgainstLine) string { return l.Imported }},
 	}
 }
 
@@ -222,9 +230,7 @@ func renderAgainstMarkdown(v *report.Analysis) ([]byte, error) {
 		b.WriteString("\n")
 	}
 	b.WriteString(strings.Join(a.Sentences(), " ") + "\n")
-	for _, n := range v.Dataset.Notes {
-		fmt.Fprintf(&b, "\n%s\n", md(n))
-	}
+	mdNotes(&b, v)
 	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil
 }
 

@@ -34,6 +34,7 @@ func breachColumns() []column[breachRow] {
 		}},
 		{"flow", func(r breachRow) string { return ifKnown(r.Flow) }},
 		{"message", func(r breachRow) string { return r.Message }},
+		{"imported", func(r breachRow) string { return r.run.Imported.Text() }},
 	}
 }
 

@@ -37,15 +37,16 @@ func writeCompact(b *strings.Builder, v *report.Analysis) {
 		}
 		g.runs, g.axes = append(g.runs, t), append(g.axes, v.Dataset.Runs[i].Axes())
 	}
+	rate := v.RateUnit()
 	for i, g := range groups {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		g.write(b)
+		g.write(b, rate)
 	}
 	b.WriteString("\n")
 	published := len(v.Dataset.Figures) > 0 || slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasPublished) })
-	legend := "KB/s of 1024 bytes: average ± half of the 95 % interval (Student's t). ×: ratio to the first treatment by iteration (Hodges–Lehmann); * is p < 0.05 (Wilcoxon signed-rank of the same ratios, Holm-corrected)."
+	legend := rate.Name + " (" + rate.Meaning() + "): average ± half of the 95 % interval (Student's t). ×: ratio to the first treatment by iteration (Hodges–Lehmann); * is p < 0.05 (Wilcoxon signed-rank of the same ratios, Holm-corrected)."
 	if slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasIdeal) }) {
 		legend += idealLegend
 	}
@@ -63,8 +64,8 @@ func compactHeading(t *report.RunTable) string {
 	if t.Group != "" {
 		parts = append([]string{t.Group}, parts...)
 	}
-	if t.Place != "" {
-		parts = append(parts, t.Place)
+	if s := t.PlaceText(); s != "" {
+		parts = append(parts, s)
 	}
 	return wording.Clean(strings.Join(parts, " · "))
 }
@@ -91,7 +92,7 @@ func (g *compactGroup) varying() []string {
 
 const compactWidth = 22 // of an axis's value and of a treatment
 
-func (g *compactGroup) write(b *strings.Builder) {
+func (g *compactGroup) write(b *strings.Builder, rate wording.RateUnit) {
 	paragraph(b, g.heading)
 	axes := g.varying()
 	header := append(slices.Clone(axes), "treatment", "valid", "average", "±", "SD", "Ideal")
@@ -100,7 +101,7 @@ func (g *compactGroup) write(b *strings.Builder) {
 		header = append(header, "coded")
 	}
 	header = append(header, "×")
-	rows, missing := g.rows(axes, coded)
+	rows, missing := g.rows(axes, coded, rate)
 	writeAligned(b, header, rows, len(axes)+1)
 	for _, s := range missing {
 		paragraph(b, s)
@@ -158,7 +159,7 @@ func (g *compactGroup) writeLeads(b *strings.Builder, axes []string) {
 // rows has one for each treatment of each run: the run's values on the axes, the
 // figures, and a note on the run, both only in its first row. Treatments that
 // are missing are listed apart, each once.
-func (g *compactGroup) rows(axes []string, coded bool) (rows [][]string, missing []string) {
+func (g *compactGroup) rows(axes []string, coded bool, rate wording.RateUnit) (rows [][]string, missing []string) {
 	for k, t := range g.runs {
 		place := make([]string, len(axes))
 		for i, a := range axes {
@@ -176,7 +177,7 @@ func (g *compactGroup) rows(axes []string, coded bool) (rows [][]string, missing
 				}
 				continue
 			}
-			rows = append(rows, append(append(slices.Clone(place), compactFigures(r, coded)...), note))
+			rows = append(rows, append(append(slices.Clone(place), compactFigures(r, coded, rate)...), note))
 			clear(place)
 			note = ""
 		}
@@ -188,20 +189,20 @@ func (g *compactGroup) rows(axes []string, coded bool) (rows [][]string, missing
 }
 
 // compactFigures are a treatment's name and figures.
-func compactFigures(r *report.Row, coded bool) []string {
+func compactFigures(r *report.Row, coded bool, rate wording.RateUnit) []string {
 	half := wording.None
 	if r.MeanCI != nil && r.AverageKBps != nil {
 		h := r.MeanCI.High - *r.AverageKBps // the lower half may be cut off at 0
-		half = wording.KBps(&h)
+		half = rate.Write(&h)
 	}
 	ratio := ""
 	if c := r.Comparison; c != nil {
-		ratio = wording.KBps(c.Ratio)
+		ratio = wording.Figure(c.Ratio)
 		if c.PHolm != nil && *c.PHolm < 0.05 {
 			ratio += "*"
 		}
 	}
-	cells := []string{wording.ClipMiddle(wording.Clean(r.Label), compactWidth), r.ValidOf(), wording.KBps(r.AverageKBps), half, wording.KBps(r.SDKBps), wording.Percent(r.ShareOfIdeal, 1)}
+	cells := []string{wording.ClipMiddle(wording.Clean(r.Label), compactWidth), r.ValidOf(), rate.Write(r.AverageKBps), half, rate.Write(r.SDKBps), wording.Percent(r.ShareOfIdeal, 1)}
 	if coded {
 		cells = append(cells, wording.Percent(r.ShareOfCodedBound, 1))
 	}

@@ -5,11 +5,14 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"linktrial/executor/journal"
 	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/wording"
@@ -24,9 +27,15 @@ type column[T any] struct {
 	value func(T) string
 }
 
-func writeCSV[T any](out io.Writer, columns []column[T], rows []T) error {
+// NewCSV writes records as in every file of Linktrial's.
+func NewCSV(out io.Writer) *csv.Writer {
 	w := csv.NewWriter(out)
 	w.UseCRLF = true // RFC 4180, section 2
+	return w
+}
+
+func writeCSV[T any](out io.Writer, columns []column[T], rows []T) error {
+	w := NewCSV(out)
 	record := make([]string, len(columns))
 	for i, c := range columns {
 		record[i] = c.name
@@ -46,20 +55,30 @@ func writeCSV[T any](out io.Writer, columns []column[T], rows []T) error {
 	return w.Error()
 }
 
-// fixed writes a figure with a fixed number of decimals, nil as nothing.
-func fixed(x *float64, n int) string {
+// nine writes a figure with nine significant digits, or as few as tell the same; nil as
+// nothing.
+func nine(x *float64) string {
 	if x == nil {
 		return ""
 	}
-	return wording.Decimals(x, n)
+	r := report.Rounded(*x)
+	if r == nil {
+		return ""
+	}
+	if *r != 0 && math.Abs(*r) < 1e-6 {
+		return strconv.FormatFloat(*r, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(*r, 'f', -1, 64)
 }
 
-// digits writes a figure that may be very small, with six significant digits.
-func digits(x *float64) string {
-	if x == nil {
+// seconds writes a time; one that is not known, because the attempt did not come so far, as
+// nothing.
+func seconds(d time.Duration) string {
+	if d <= 0 {
 		return ""
 	}
-	return strconv.FormatFloat(*x, 'g', 6, 64)
+	s := d.Seconds()
+	return nine(&s)
 }
 
 func whole(n int) string { return strconv.Itoa(n) }
@@ -100,14 +119,9 @@ func (c *summaryList) add(name string, value func(summaryRow) string) {
 	*c = append(*c, column[summaryRow]{name, value})
 }
 
-// rate adds a figure with four decimals.
-func (c *summaryList) rate(name string, value func(summaryRow) *float64) {
-	c.add(name, func(r summaryRow) string { return fixed(value(r), 4) })
-}
-
-// share adds a figure with six decimals.
-func (c *summaryList) share(name string, value func(summaryRow) *float64) {
-	c.add(name, func(r summaryRow) string { return fixed(value(r), 6) })
+// number adds a figure.
+func (c *summaryList) number(name string, value func(summaryRow) *float64) {
+	c.add(name, func(r summaryRow) string { return nine(value(r)) })
 }
 
 // pub adds a figure that only rows with published ones have.
@@ -116,7 +130,7 @@ func (c *summaryList) pub(name string, value func(*report.Published) *float64) {
 		if r.published == nil {
 			return ""
 		}
-		return fixed(value(r.published), 4)
+		return nine(value(r.published))
 	})
 }
 
@@ -164,22 +178,22 @@ func (c *summaryList) runColumns() {
 
 // figureColumns are the treatment's own figures.
 func (c *summaryList) figureColumns() {
-	c.share("failed_share", func(r summaryRow) *float64 { return r.FailedShare })
-	c.share("failed_share_ci95_low", func(r summaryRow) *float64 { return low(r.FailedCI) })
-	c.share("failed_share_ci95_high", func(r summaryRow) *float64 { return high(r.FailedCI) })
-	c.rate("average_kb_per_s", func(r summaryRow) *float64 { return r.AverageKBps })
-	c.rate("max_kb_per_s", func(r summaryRow) *float64 { return r.MaxKBps })
-	c.rate("min_kb_per_s", func(r summaryRow) *float64 { return r.MinKBps })
-	c.rate("sd_kb_per_s", func(r summaryRow) *float64 { return r.SDKBps })
-	c.rate("median_kb_per_s", func(r summaryRow) *float64 { return r.MedianKBps })
-	c.rate("average_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.MeanCI) })
-	c.rate("average_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.MeanCI) })
-	c.rate("average_bootstrap_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.BootstrapCI) })
-	c.rate("average_bootstrap_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.BootstrapCI) })
-	c.share("elapsed_mean_s", func(r summaryRow) *float64 { return r.ElapsedSeconds })
-	c.share("connect_mean_s", func(r summaryRow) *float64 { return r.ConnectSeconds })
-	c.share("share_of_ideal", func(r summaryRow) *float64 { return r.ShareOfIdeal })
-	c.share("normalised_throughput", func(r summaryRow) *float64 { return r.Normalised })
+	c.number("failed_share", func(r summaryRow) *float64 { return r.FailedShare })
+	c.number("failed_share_ci95_low", func(r summaryRow) *float64 { return low(r.FailedCI) })
+	c.number("failed_share_ci95_high", func(r summaryRow) *float64 { return high(r.FailedCI) })
+	c.number("average_kb_per_s", func(r summaryRow) *float64 { return r.AverageKBps })
+	c.number("max_kb_per_s", func(r summaryRow) *float64 { return r.MaxKBps })
+	c.number("min_kb_per_s", func(r summaryRow) *float64 { return r.MinKBps })
+	c.number("sd_kb_per_s", func(r summaryRow) *float64 { return r.SDKBps })
+	c.number("median_kb_per_s", func(r summaryRow) *float64 { return r.MedianKBps })
+	c.number("average_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.MeanCI) })
+	c.number("average_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.MeanCI) })
+	c.number("average_bootstrap_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.BootstrapCI) })
+	c.number("average_bootstrap_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.BootstrapCI) })
+	c.number("elapsed_mean_s", func(r summaryRow) *float64 { return r.ElapsedSeconds })
+	c.number("connect_mean_s", func(r summaryRow) *float64 { return r.ConnectSeconds })
+	c.number("share_of_ideal", func(r summaryRow) *float64 { return r.ShareOfIdeal })
+	c.number("normalised_throughput", func(r summaryRow) *float64 { return r.Normalised })
 	c.add("more_iterations_for_5_percent", func(r summaryRow) string {
 		if r.MoreIterations == nil {
 			return ""
@@ -197,17 +211,17 @@ func (c *summaryList) comparisonColumns() {
 		}
 		return whole(r.comparison.Pairs)
 	})
-	c.rate("difference_kb_per_s", func(r summaryRow) *float64 { return r.comparison.DifferenceKBps })
-	c.rate("difference_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.comparison.DifferenceCI) })
-	c.rate("difference_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.comparison.DifferenceCI) })
-	c.share("ratio", func(r summaryRow) *float64 { return r.comparison.Ratio })
-	c.share("ratio_ci95_low", func(r summaryRow) *float64 { return low(r.comparison.RatioCI) })
-	c.share("ratio_ci95_high", func(r summaryRow) *float64 { return high(r.comparison.RatioCI) })
-	c.rate("gain_percent", func(r summaryRow) *float64 { return r.comparison.GainPercent })
-	c.add("wilcoxon_w", func(r summaryRow) string { return fixed(r.comparison.W, 1) })
-	c.add("wilcoxon_p", func(r summaryRow) string { return digits(r.comparison.P) })
-	c.add("wilcoxon_p_holm", func(r summaryRow) string { return digits(r.comparison.PHolm) })
-	c.share("rank_biserial", func(r summaryRow) *float64 { return r.comparison.RankBiserial })
+	c.number("difference_kb_per_s", func(r summaryRow) *float64 { return r.comparison.DifferenceKBps })
+	c.number("difference_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.comparison.DifferenceCI) })
+	c.number("difference_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.comparison.DifferenceCI) })
+	c.number("ratio", func(r summaryRow) *float64 { return r.comparison.Ratio })
+	c.number("ratio_ci95_low", func(r summaryRow) *float64 { return low(r.comparison.RatioCI) })
+	c.number("ratio_ci95_high", func(r summaryRow) *float64 { return high(r.comparison.RatioCI) })
+	c.number("gain_percent", func(r summaryRow) *float64 { return r.comparison.GainPercent })
+	c.number("wilcoxon_w", func(r summaryRow) *float64 { return r.comparison.W })
+	c.number("wilcoxon_p", func(r summaryRow) *float64 { return r.comparison.P })
+	c.number("wilcoxon_p_holm", func(r summaryRow) *float64 { return r.comparison.PHolm })
+	c.number("rank_biserial", func(r summaryRow) *float64 { return r.comparison.RankBiserial })
 }
 
 // publishedColumns are the published figures, and how far ours are from them.
@@ -230,38 +244,40 @@ func (c *summaryList) laterColumns() {
 	c.add("sheet_hash", func(r summaryRow) string { return r.run.SheetHash })
 	c.add("group", func(r summaryRow) string { return r.run.Group })
 	c.add("settings", func(r summaryRow) string { return r.run.Settings })
-	c.rate("average_kbit_per_s", func(r summaryRow) *float64 { return r.AverageKbitPS })
-	c.share("average_mbit_per_s", func(r summaryRow) *float64 { return r.AverageMbitPS })
-	c.rate("retransmits_mean", func(r summaryRow) *float64 { return r.Retransmits })
-	c.rate("timeouts_mean", func(r summaryRow) *float64 { return r.Timeouts })
-	c.rate("gain_ci95_low_percent", func(r summaryRow) *float64 { return low(r.comparison.GainCI) })
-	c.rate("gain_ci95_high_percent", func(r summaryRow) *float64 { return high(r.comparison.GainCI) })
-	c.rate("gain_with_connect_percent", func(r summaryRow) *float64 { return r.comparison.GainWholePercent })
+	c.number("average_kbit_per_s", func(r summaryRow) *float64 { return r.AverageKbitPS })
+	c.number("average_mbit_per_s", func(r summaryRow) *float64 { return r.AverageMbitPS })
+	c.number("retransmits_mean", func(r summaryRow) *float64 { return r.Retransmits })
+	c.number("timeouts_mean", func(r summaryRow) *float64 { return r.Timeouts })
+	c.number("gain_ci95_low_percent", func(r summaryRow) *float64 { return low(r.comparison.GainCI) })
+	c.number("gain_ci95_high_percent", func(r summaryRow) *float64 { return high(r.comparison.GainCI) })
+	c.number("gain_with_connect_percent", func(r summaryRow) *float64 { return r.comparison.GainWholePercent })
 	c.add("flows", func(r summaryRow) string {
 		if r.Flows == 0 {
 			return ""
 		}
 		return whole(r.Flows)
 	})
-	c.rate("flow_average_kb_per_s", func(r summaryRow) *float64 { return r.FlowKBps })
-	c.rate("flow_average_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.FlowCI) })
-	c.rate("flow_average_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.FlowCI) })
-	c.share("jain_index", func(r summaryRow) *float64 { return r.Jain })
+	c.number("flow_average_kb_per_s", func(r summaryRow) *float64 { return r.FlowKBps })
+	c.number("flow_average_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.FlowCI) })
+	c.number("flow_average_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.FlowCI) })
+	c.number("jain_index", func(r summaryRow) *float64 { return r.Jain })
 	c.add("flow_parts", func(r summaryRow) string {
 		parts := make([]string, len(r.Parts))
 		for i, p := range r.Parts {
-			parts[i] = fmt.Sprintf("%s ×%d=%s", p.Treatment, p.Flows, fixed(p.AverageKBps, 4))
+			parts[i] = fmt.Sprintf("%s ×%d=%s", p.Treatment, p.Flows, nine(p.AverageKBps))
 		}
 		return strings.Join(parts, "; ")
 	})
-	c.rate("p05_kb_per_s", func(r summaryRow) *float64 { return r.P05KBps })
-	c.rate("p25_kb_per_s", func(r summaryRow) *float64 { return r.P25KBps })
-	c.rate("p75_kb_per_s", func(r summaryRow) *float64 { return r.P75KBps })
-	c.rate("p95_kb_per_s", func(r summaryRow) *float64 { return r.P95KBps })
-	c.share("share_of_coded_bound", func(r summaryRow) *float64 { return r.ShareOfCodedBound })
-	c.rate("ideal_kb_per_s", func(r summaryRow) *float64 { return r.IdealKBps })
-	c.rate("coded_bound_kb_per_s", func(r summaryRow) *float64 { return r.CodedBoundKBps })
-	c.add("difference_t_p", func(r summaryRow) string { return digits(r.comparison.DifferenceP) })
+	c.number("p05_kb_per_s", func(r summaryRow) *float64 { return r.P05KBps })
+	c.number("p25_kb_per_s", func(r summaryRow) *float64 { return r.P25KBps })
+	c.number("p75_kb_per_s", func(r summaryRow) *float64 { return r.P75KBps })
+	c.number("p95_kb_per_s", func(r summaryRow) *float64 { return r.P95KBps })
+	c.number("share_of_coded_bound", func(r summaryRow) *float64 { return r.ShareOfCodedBound })
+	c.number("ideal_kb_per_s", func(r summaryRow) *float64 { return r.IdealKBps })
+	c.number("coded_bound_kb_per_s", func(r summaryRow) *float64 { return r.CodedBoundKBps })
+	c.number("difference_t_p", func(r summaryRow) *float64 { return r.comparison.DifferenceP })
+	c.add("driver_crashes", func(r summaryRow) string { return whole(r.Crashes()) })
+	c.add("imported", func(r summaryRow) string { return r.run.Imported.Text() })
 }
 
 func renderCSV(w io.Writer, v *report.Analysis) error {
@@ -289,13 +305,6 @@ type attemptRow struct {
 }
 
 func trialColumns() []column[attemptRow] {
-	seconds := func(d time.Duration) string {
-		if d <= 0 { // not known: the attempt did not come so far
-			return ""
-		}
-		s := d.Seconds()
-		return fixed(&s, 6)
-	}
 	hops := func(value func(*report.RadioReport) string) func(attemptRow) string {
 		return func(r attemptRow) string {
 			if r.radio == nil {
@@ -333,7 +342,7 @@ func trialColumns() []column[attemptRow] {
 		{"duration_s", func(r attemptRow) string { return seconds(r.Duration) }},
 		{"throughput_kb_per_s", func(r attemptRow) string {
 			if rate := r.ThroughputBytesPerSecond() / unit.KB; rate > 0 {
-				return fixed(&rate, 4)
+				return nine(&rate)
 			}
 			return ""
 		}},
@@ -346,7 +355,7 @@ func trialColumns() []column[attemptRow] {
 		{"radio_sent_packets", hops(func(r *report.RadioReport) string { return strconv.FormatInt(r.SentPackets, 10) })},
 		{"radio_lost_packets", hops(func(r *report.RadioReport) string { return strconv.FormatInt(r.LostPackets, 10) })},
 		{"radio_dropped_packets", hops(func(r *report.RadioReport) string { return strconv.FormatInt(r.DroppedPackets, 10) })},
-		{"radio_busy_share", hops(func(r *report.RadioReport) string { return fixed(&r.BusyShare, 6) })},
+		{"radio_busy_share", hops(func(r *report.RadioReport) string { return nine(&r.BusyShare) })},
 		{"coded_bound_s", func(r attemptRow) string { return seconds(r.CodedBound) }},
 		{"share_of_coded_bound", shareOfBound(func(r attemptRow) time.Duration { return r.CodedBound })},
 		{"throughput_of", func(r attemptRow) string {
@@ -362,11 +371,40 @@ func trialColumns() []column[attemptRow] {
 		}},
 		{"path_devices", paths(func(p *contract.PathResult) string { return cmp.Or(p.Device, p.Address) })},
 		{"path_bytes", paths(func(p *contract.PathResult) string { return strconv.FormatInt(p.Bytes, 10) })},
-		{"path_shares", paths(func(p *contract.PathResult) string { return fixed(&p.Share, 6) })},
+		{"path_shares", paths(func(p *contract.PathResult) string { return nine(&p.Share) })},
 		{"undecided_rules", func(r attemptRow) string { return strings.Join(r.Undecided, "; ") }},
+		{"host_missed_s", host(func(h *journal.HostLoad) time.Duration { return h.Missed })},
+		{"host_longest_s", host(func(h *journal.HostLoad) time.Duration { return h.Longest })},
 		{"control_packets_client", controlPackets(radio.RoleClient)},
 		{"control_packets_relay", controlPackets(radio.RoleRelay)},
 		{"control_packets_server", controlPackets(radio.RoleServer)},
+		{"imported", func(r attemptRow) string { return r.run.Imported.Text() }},
+		{"radio_missed_s", radioLate(func(l *radiocontrol.Late) time.Duration { return l.Missed })},
+		{"radio_longest_s", radioLate(func(l *radiocontrol.Late) time.Duration { return l.Longest })},
+	}
+}
+
+// radioLate is a time in seconds by which the emulated radio gave packets out late, where
+// it was measured.
+func radioLate(of func(*radiocontrol.Late) time.Duration) func(attemptRow) string {
+	return func(r attemptRow) string {
+		if r.Radio == nil || r.Radio.Late == nil {
+			return ""
+		}
+		s := of(r.Radio.Late).Seconds()
+		return nine(&s)
+	}
+}
+
+// host is a time in seconds that the leading node's processors kept from the attempt's
+// programs, where it was measured.
+func host(of func(*journal.HostLoad) time.Duration) func(attemptRow) string {
+	return func(r attemptRow) string {
+		if r.Host == nil {
+			return ""
+		}
+		s := of(r.Host).Seconds()
+		return nine(&s)
 	}
 }
 
@@ -389,7 +427,7 @@ func shareOfBound(bound func(attemptRow) time.Duration) func(attemptRow) string 
 		if !r.Valid() {
 			return ""
 		}
-		return fixed(report.Rounded(stats.ShareOfBound(bound(r).Seconds(), (r.Connect+r.Elapsed).Seconds())), 6)
+		return nine(report.Rounded(stats.ShareOfBound(bound(r).Seconds(), (r.Connect + r.Elapsed).Seconds())))
 	}
 }
 

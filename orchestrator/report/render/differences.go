@@ -29,18 +29,18 @@ func differencesHeader() []string {
 	return []string{"", "n", "reference", "campaign", "difference", "95 % CI", "change", "p"}
 }
 
-func differenceCells(d *report.Difference) []string {
+func differenceCells(d *report.Difference, rate wording.RateUnit) []string {
 	star := ""
 	if d.Decided() {
 		star = "*"
 	}
-	return []string{wording.Clean(d.Label), fmt.Sprintf("%d, %d", d.ReferenceValid, d.Valid), wording.KBps(d.ReferenceKBps), wording.KBps(d.AverageKBps),
-		signed(d.DifferenceKBps), span(d.CI, wording.KBps), wording.Deviation(d.ChangePercent), wording.PValue(d.PHolm) + star}
+	return []string{wording.Clean(d.Label), fmt.Sprintf("%d, %d", d.ReferenceValid, d.Valid), rate.Write(d.ReferenceKBps), rate.Write(d.AverageKBps),
+		signed(d.DifferenceKBps, rate), span(d.CI, rate.Write), wording.Deviation(d.ChangePercent), wording.PValue(d.PHolm) + star}
 }
 
-// signed is a difference in KB/s, with its sign.
-func signed(x *float64) string {
-	s := wording.KBps(x)
+// signed is a difference of throughputs, with its sign.
+func signed(x *float64, rate wording.RateUnit) string {
+	s := rate.Write(x)
 	if x != nil && *x > 0 {
 		return "+" + s
 	}
@@ -66,15 +66,16 @@ func renderDifferences(v *report.Analysis) ([]byte, error) {
 		return []byte(oneCampaign + "\n"), nil
 	}
 	var b strings.Builder
-	paragraph(&b, "Campaigns compared with "+d.Campaigns[0]+", throughput in KB/s")
+	rate := v.RateUnit()
+	paragraph(&b, "Campaigns compared with "+d.Campaigns[0]+", throughput in "+rate.Name)
 	for _, lines := range sections(d.Lines) {
 		b.WriteString("\n")
-		paragraph(&b, wording.Clean(lines[0].Where)+": "+lines[0].Campaign+" against "+lines[0].Reference)
+		paragraph(&b, wording.Clean(lines[0].Where)+": "+against(&lines[0]))
 		g := grid{header: differencesHeader()}
 		var notes []string
 		for i := range lines {
 			l := &lines[i]
-			g.rows = append(g.rows, gridRow{cells: differenceCells(l)})
+			g.rows = append(g.rows, gridRow{cells: differenceCells(l, rate)})
 			if s := remarks(l); s != "" {
 				notes = append(notes, wording.Clean(l.Label)+": "+s)
 			}
@@ -88,13 +89,24 @@ func renderDifferences(v *report.Analysis) ([]byte, error) {
 	if len(d.Lines) == 0 {
 		paragraph(&b, "No treatment of these campaigns has the same name and conditions.")
 	} else {
-		paragraph(&b, differencesMethod+" KB: 1024 bytes.")
+		paragraph(&b, differencesMethod+" "+rate.Meaning()+".")
 	}
 	if s := alone(d); s != "" {
 		paragraph(&b, s)
 	}
 	writeNotes(&b, v)
 	return []byte(b.String()), nil
+}
+
+// against names the two campaigns of a line, and which of them was imported.
+func against(d *report.Difference) string {
+	name := func(campaign string, x *report.Import) string {
+		if x == nil {
+			return campaign
+		}
+		return campaign + " (imported)"
+	}
+	return name(d.Campaign, d.Imported) + " against " + name(d.Reference, d.ReferenceImported)
 }
 
 // remarks are what a reader must know of a line beside its figures.
@@ -115,14 +127,15 @@ func renderDifferencesMarkdown(v *report.Analysis) ([]byte, error) {
 		return []byte(oneCampaign + "\n"), nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Campaigns compared with %s\n\nThroughput in KB/s; 1 KB is 1024 bytes. %s\n\n", md(d.Campaigns[0]), strings.ReplaceAll(differencesMethod, "*", `\*`))
+	rate := v.RateUnit()
+	fmt.Fprintf(&b, "# Campaigns compared with %s\n\nThroughput in %s; %s. %s\n\n", md(d.Campaigns[0]), rate.Name, rate.Meaning(), strings.ReplaceAll(differencesMethod, "*", `\*`))
 	for _, lines := range sections(d.Lines) {
-		fmt.Fprintf(&b, "## %s: %s against %s\n\n", md(lines[0].Where), md(lines[0].Campaign), md(lines[0].Reference))
+		fmt.Fprintf(&b, "## %s: %s\n\n", md(lines[0].Where), md(against(&lines[0])))
 		header := append(differencesHeader(), "remarks")
 		header[0] = "treatment"
 		var rows [][]string
 		for i := range lines {
-			cells := append(differenceCells(&lines[i]), remarks(&lines[i]))
+			cells := append(differenceCells(&lines[i], rate), remarks(&lines[i]))
 			for k := range cells {
 				cells[k] = md(cells[k])
 			}
@@ -133,13 +146,14 @@ func renderDifferencesMarkdown(v *report.Analysis) ([]byte, error) {
 	if s := alone(d); s != "" {
 		b.WriteString(md(s) + "\n")
 	}
+	mdNotes(&b, v)
 	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil
 }
 
 // differenceColumns are those of differences.csv; docs/exports.md describes them.
 func differenceColumns() []column[*report.Difference] {
 	number := func(x func(*report.Difference) *float64) func(*report.Difference) string {
-		return func(d *report.Difference) string { return digits(x(d)) }
+		return func(d *report.Difference) string { return nine(x(d)) }
 	}
 	return []column[*report.Difference]{
 		{"where", func(d *report.Difference) string { return d.Where }},
@@ -161,6 +175,8 @@ func differenceColumns() []column[*report.Difference] {
 		{"welch_p_holm", number(func(d *report.Difference) *float64 { return d.PHolm })},
 		{"changed", func(d *report.Difference) string { return d.Changed }},
 		{"partial", func(d *report.Difference) string { return strconv.FormatBool(d.Partial) }},
+		{"reference_imported", func(d *report.Difference) string { return d.ReferenceImported.Text() }},
+		{"imported", func(d *report.Difference) string { return d.Imported.Text() }},
 	}
 }
 

@@ -33,12 +33,14 @@ func renderMarkdown(v *report.Analysis) ([]byte, error) {
 	if !v.Dataset.Complete {
 		b.WriteString(", **partial**: it has not ended")
 	}
-	b.WriteString(".\n\nThroughput is in KB/s; 1 KB is 1024 bytes. Valid: the last attempt succeeded and every byte was verified. ")
+	rate := v.RateUnit()
+	fmt.Fprintf(&b, ".\n\nThroughput is in %s; %s. ", rate.Name, rate.Meaning())
+	b.WriteString("Valid: the last attempt succeeded and every byte was verified. ")
 	b.WriteString("SD: of the sample (n−1). 95 % CI: of the average, by Student's t (not below 0) and by the bootstrap (BCa). ")
 	b.WriteString("Of Ideal: the time an all-knowing sender would have needed on the same channel realisation over the time taken, averaged. ")
 	b.WriteString("Of coded bound: the same of a sender who knows the statistics of the channel but not its future, and has an ideal code.\n\n")
 	for i := range v.Tables {
-		mdRun(&b, &v.Tables[i])
+		mdRun(&b, &v.Tables[i], rate)
 	}
 	for _, n := range v.Dataset.Notes {
 		fmt.Fprintf(&b, "- %s\n", md(n))
@@ -46,7 +48,7 @@ func renderMarkdown(v *report.Analysis) ([]byte, error) {
 	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil
 }
 
-func mdRun(b *strings.Builder, t *report.RunTable) {
+func mdRun(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
 	fmt.Fprintf(b, "## %s\n\n", md(t.Heading()))
 	if s := t.PartialNote(); s != "" {
 		fmt.Fprintf(b, "**%s**\n\n", md(s))
@@ -59,12 +61,12 @@ func mdRun(b *strings.Builder, t *report.RunTable) {
 			continue
 		}
 		rows = append(rows, []string{
-			md(r.Label), r.ValidOf(), wording.KBps(r.AverageKBps), wording.KBps(r.MaxKBps), wording.KBps(r.MinKBps), wording.KBps(r.SDKBps), wording.KBps(r.MedianKBps),
-			span(r.MeanCI, wording.KBps), span(r.BootstrapCI, wording.KBps), wording.Percent(r.ShareOfIdeal, 1), wording.Percent(r.ShareOfCodedBound, 1),
+			md(r.Label), r.ValidOf(), rate.Write(r.AverageKBps), rate.Write(r.MaxKBps), rate.Write(r.MinKBps), rate.Write(r.SDKBps), rate.Write(r.MedianKBps),
+			span(r.MeanCI, rate.Write), span(r.BootstrapCI, rate.Write), wording.Percent(r.ShareOfIdeal, 1), wording.Percent(r.ShareOfCodedBound, 1),
 		})
 	}
 	if len(rows) > 0 || len(t.Probes) == 0 {
-		mdTable(b, []string{"Treatment", "Valid", "Average", "Max", "Min", "SD", "Median", "95 % CI, t", "95 % CI, bootstrap", "Of Ideal", "Of coded bound"}, rows)
+		mdTable(b, []string{"Treatment", "Valid", "Average, " + rate.Name, "Max", "Min", "SD", "Median", "95 % CI, t", "95 % CI, bootstrap", "Of Ideal", "Of coded bound"}, rows)
 	}
 	if t.Conclusion != "" {
 		b.WriteString(md(t.Conclusion) + "\n\n")
@@ -85,16 +87,18 @@ func mdRun(b *strings.Builder, t *report.RunTable) {
 		b.WriteString("\n")
 	}
 	if t.Has(report.HasComparison) {
-		mdComparison(b, t)
+		mdComparison(b, t, rate)
 	}
 	if t.Has(report.HasPublished) {
-		mdPublished(b, t)
+		mdPublished(b, t, rate)
 	}
 	if t.BoundsUnknown != "" {
 		b.WriteString(t.BoundsUnknown + "\n\n")
 	}
-	if t.ControlNote != "" {
-		b.WriteString(md(t.ControlNote) + "\n\n")
+	for _, note := range []string{t.ControlNote, t.HostNote} {
+		if note != "" {
+			b.WriteString(md(note) + "\n\n")
+		}
 	}
 	if len(t.Probes) > 0 {
 		mdProbes(b, t)
@@ -102,31 +106,30 @@ func mdRun(b *strings.Builder, t *report.RunTable) {
 	fmt.Fprintf(b, "Run %s, sheet %s.\n\n", md(t.Run), md(t.SheetHash))
 }
 
-func mdComparison(b *strings.Builder, t *report.RunTable) {
+func mdComparison(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
 	fmt.Fprintf(b, "Against %s, paired by iteration. Ratio: Hodges–Lehmann, with the interval that inverts the two-sided Wilcoxon signed-rank test of the same ratios, whose p is beside it; from six pairs on. Difference: mean, with the interval that inverts Student's test for pairs, whose p is beside it. Gain: less time, in percent of the reference's:\n\n", md(t.ReferenceLabel()))
 	var rows [][]string
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if c := r.Comparison; c != nil {
-			ratio := func(x *float64) string { return wording.Decimals(x, 2) }
 			rows = append(rows, []string{
-				md(r.Label), fmt.Sprint(c.Pairs), wording.KBps(c.DifferenceKBps), span(c.DifferenceCI, wording.KBps), wording.PValue(c.DifferenceP), ratio(c.Ratio), span(c.RatioCI, ratio), wording.PValue(c.P),
-				wording.PValue(c.PHolm), ratio(c.RankBiserial), wording.Decimals(c.GainPercent, 1) + " %",
+				md(r.Label), fmt.Sprint(c.Pairs), rate.Write(c.DifferenceKBps), span(c.DifferenceCI, rate.Write), wording.PValue(c.DifferenceP), wording.Figure(c.Ratio), span(c.RatioCI, wording.Figure), wording.PValue(c.P),
+				wording.PValue(c.PHolm), wording.Figure(c.RankBiserial), wording.Decimals(c.GainPercent, 1) + " %",
 			})
 		}
 	}
 	mdTable(b, []string{"Treatment", "Pairs", "Difference", "95 % CI, t", "p, t", "Ratio", "95 % CI, signed-rank", "p, signed-rank", "the same, Holm", "Rank-biserial r", "Gain"}, rows)
 }
 
-func mdPublished(b *strings.Builder, t *report.RunTable) {
+func mdPublished(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
 	b.WriteString("Beside the published figures:\n\n")
 	var rows [][]string
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if p := r.Published; p != nil {
 			rows = append(rows, []string{
-				md(r.Label), wording.KBps(r.AverageKBps), wording.KBps(&p.AvgKBps), wording.Deviation(p.AvgDeviation), wording.KBps(r.MaxKBps), wording.KBps(&p.MaxKBps), wording.Deviation(p.MaxDeviation),
-				wording.KBps(r.MinKBps), wording.KBps(&p.MinKBps), wording.Deviation(p.MinDeviation), wording.KBps(r.SDKBps), wording.KBps(&p.SDKBps), md(p.Source),
+				md(r.Label), rate.Write(r.AverageKBps), rate.Write(&p.AvgKBps), wording.Deviation(p.AvgDeviation), rate.Write(r.MaxKBps), rate.Write(&p.MaxKBps), wording.Deviation(p.MaxDeviation),
+				rate.Write(r.MinKBps), rate.Write(&p.MinKBps), wording.Deviation(p.MinDeviation), rate.Write(r.SDKBps), rate.Write(&p.SDKBps), md(p.Source),
 			})
 		}
 	}

@@ -32,7 +32,7 @@ func probeColumns() []column[probeLine] {
 			return strconv.FormatInt(of(r), 10)
 		}}
 	}
-	ms := func(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
+	ms := func(x float64) string { return nine(&x) }
 	delay := func(name string, of func(report.DelaysMS) float64) column[probeLine] {
 		return column[probeLine]{name, func(r probeLine) string {
 			if r.Figures == nil || r.Figures.Delay == nil {
@@ -76,7 +76,7 @@ func probeColumns() []column[probeLine] {
 			if r.Figures == nil {
 				return ""
 			}
-			return strconv.FormatFloat(r.Elapsed.Seconds(), 'f', 6, 64)
+			return seconds(r.Elapsed)
 		}},
 		count("offered_packets", func(r probeLine) int64 { return r.Figures.Sent + r.Figures.Unsent }),
 		count("unsent_packets", func(r probeLine) int64 { return r.Figures.Unsent }),
@@ -114,6 +114,13 @@ func probeColumns() []column[probeLine] {
 			}
 			return ms(float64(r.run.ProbeClock.Uncertainty.Nanoseconds()+r.Figures.ClockStepNS) / 1e6)
 		}},
+		{"caveat", func(r probeLine) string {
+			if r.Figures != nil && r.attempt.Unloads(r.beside()) {
+				return report.UnloadedNote
+			}
+			return ""
+		}},
+		{"imported", func(r probeLine) string { return r.run.Imported.Text() }},
 	}
 }
 
@@ -147,7 +154,7 @@ func renderProbesCSV(w io.Writer, v *report.Analysis) error {
 				a := &t.Attempts[n]
 				for m := range a.Probes {
 					p := &a.Probes[m]
-					rows = append(rows, probeLine{v.Dataset, run, t, a, n == len(t.Attempts)-1 && p.Counts(), p})
+					rows = append(rows, probeLine{v.Dataset, run, t, a, n == len(t.Attempts)-1 && p.Counts() && !a.Unloads(run.Sheet.Trials[t.Index].Beside()), p})
 				}
 			}
 		}
@@ -155,38 +162,12 @@ func renderProbesCSV(w io.Writer, v *report.Analysis) error {
 	return writeCSV(w, probeColumns(), rows)
 }
 
-// probeName is a row's name: the probe, and what ran beside it.
-func probeName(r *report.ProbeRow) string {
-	if r.Beside == "" {
-		return wording.Clean(r.Label) + ", alone"
-	}
-	return wording.Clean(r.Label) + " beside " + wording.Clean(r.BesideLabel)
-}
-
 // probeCells are a row's figures, as tables for people have them.
 func probeCells(r *report.ProbeRow) []string {
-	one := func(x *float64) string { return wording.Decimals(x, 1) }
 	return []string{
-		fmt.Sprintf("%d/%d", r.Measured, r.Trials), one(r.DelayMinMS), one(r.DelayMeanMS), one(r.DelayP50MS), one(r.DelayP95MS), one(r.DelayP99MS), one(r.DelayMaxMS),
-		one(r.JitterMS), wording.Percent(r.LossShare, 2), strconv.FormatInt(r.LongestLossBurst, 10), strconv.FormatInt(r.Reordered, 10), strconv.FormatInt(r.Duplicated, 10),
+		fmt.Sprintf("%d/%d", r.Measured, r.Trials), wording.Delay(r.DelayMinMS), wording.Delay(r.DelayMeanMS), wording.Delay(r.DelayP50MS), wording.Delay(r.DelayP95MS), wording.Delay(r.DelayP99MS), wording.Delay(r.DelayMaxMS),
+		wording.Delay(r.JitterMS), wording.Percent(r.LossShare, 2), strconv.FormatInt(r.LongestLossBurst, 10), strconv.FormatInt(r.Reordered, 10), strconv.FormatInt(r.Duplicated, 10),
 	}
-}
-
-// probeNotes are what is to be said of rows beside their figures.
-func probeNotes(t *report.RunTable) (out []string) {
-	for i := range t.Probes {
-		r := &t.Probes[i]
-		for _, f := range r.Failures {
-			out = append(out, fmt.Sprintf("%s: %d without figures: %s", probeName(r), f.Attempts, wording.Clean(strings.TrimSpace(string(f.Verdict)+" "+f.Reason))))
-		}
-		if r.Unsent > 0 {
-			out = append(out, fmt.Sprintf("%s: its congestion control did not let %d of the %d packets offered go; they are no losses", probeName(r), r.Unsent, r.Offered))
-		}
-		if r.FailedTransfers > 0 {
-			out = append(out, fmt.Sprintf("%s: %d of the %d measured ran beside a transfer that gave no valid figure", probeName(r), r.FailedTransfers, r.Measured))
-		}
-	}
-	return out
 }
 
 // probeLegend says what the figures are, and how certain.
@@ -213,7 +194,7 @@ func writeProbes(b *strings.Builder, t *report.RunTable) {
 		b.WriteString("\n")
 		first = i + 1
 	}
-	for _, n := range probeNotes(t) {
+	for _, n := range t.ProbeCaveats() {
 		paragraph(b, n)
 	}
 	paragraph(b, probeLegend(t))
@@ -231,10 +212,10 @@ func mdProbes(b *strings.Builder, t *report.RunTable) {
 	b.WriteString("Probes:\n\n")
 	var rows [][]string
 	for i := range t.Probes {
-		rows = append(rows, append([]string{md(probeName(&t.Probes[i]))}, probeCells(&t.Probes[i])...))
+		rows = append(rows, append([]string{md(t.Probes[i].Name())}, probeCells(&t.Probes[i])...))
 	}
 	mdTable(b, []string{"Probe", "Measured", "Delay min, ms", "mean", "50 %", "95 %", "99 %", "max", "Jitter, ms", "Loss", "Longest burst", "Reordered", "Duplicated"}, rows)
-	for _, n := range probeNotes(t) {
+	for _, n := range t.ProbeCaveats() {
 		fmt.Fprintf(b, "- %s\n", md(n))
 	}
 	fmt.Fprintf(b, "%s\n\n", md(probeLegend(t)))

@@ -232,7 +232,7 @@ func TestCSVReadsBack(t *testing.T) {
 			for _, table := range report.Summarize(ds) {
 				for i := range table.Rows {
 					r := &table.Rows[i]
-					if got := rows[k]; got["run"] != table.Run || got["treatment"] != r.Treatment || got["average_kb_per_s"] != fixed(r.AverageKBps, 4) || got["label"] != wording.Clean(r.Label) {
+					if got := rows[k]; got["run"] != table.Run || got["treatment"] != r.Treatment || got["average_kb_per_s"] != nine(r.AverageKBps) || got["label"] != wording.Clean(r.Label) {
 						t.Errorf("row %d is %v, want %+v", k, got, r)
 					}
 					k++
@@ -470,6 +470,13 @@ func TestLaTeXCompiles(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, "results.pdf")); err != nil {
 				t.Error(err)
 			}
+			told, err := os.ReadFile(filepath.Join(dir, "results.log"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, box := range regexp.MustCompile(`(?m)^Overfull .*`).FindAllString(string(told), -1) {
+				t.Errorf("the page is too small: %s", box)
+			}
 		})
 	}
 }
@@ -487,7 +494,7 @@ func TestPathColumns(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]string{"path_devices": "radio0 10.78.0.1", "path_bytes": "3 1", "path_shares": "0.750000 0.250000"}
+	want := map[string]string{"path_devices": "radio0 10.78.0.1", "path_bytes": "3 1", "path_shares": "0.75 0.25"}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, expected %v", got, want)
 	}
@@ -510,4 +517,58 @@ func TestEstimatesAreTold(t *testing.T) {
 			t.Errorf("%s names an estimate where there is none:\n%s", format, s)
 		}
 	}
+}
+
+// Radios of 75, 150 and 300 bit/s: every file has digits that tell them apart, and no spread
+// is zero that is not.
+func TestSlowRadios(t *testing.T) {
+	var runs []report.Run
+	for i, rate := range []float64{0.0073, 0.0149, 0.0293} {
+		slow := reporttest.Treatment{Name: "tcp", Label: "TCP", Protocol: "tcp", KBps: rate}
+		vegas := slow
+		vegas.Name, vegas.Label = "vegas", "TCP Vegas"
+		runs = append(runs, reporttest.NewRun("r-"+whole(i), "slow", "Slow link", "p2p", "Two laptops", 4<<10, 3, slow, vegas))
+	}
+	ds := reporttest.Campaign(runs...)
+	for i := range report.Summarize(ds) {
+		for _, r := range report.Summarize(ds)[i].Rows {
+			bytes := *r.AverageKBps * 1024
+			in := func(format, want string) {
+				t.Helper()
+				if s := render(t, ds, format); !strings.Contains(s, want) {
+					t.Errorf("%s: %q is not in it:\n%s", format, want, s)
+				}
+			}
+			text := wording.Figure(&bytes)
+			in("table", "  "+text+"  ")
+			in("table", "B/s  ")
+			in("markdown", "| Treatment | Valid | Average, B/s |")
+			in("markdown", "| "+text+" |")
+			in("latex", "throughput in B/s (B: bytes)")
+			in("latex", "& "+text+" ")
+			in("csv", ","+nine(r.AverageKBps)+","+nine(r.MaxKBps)+","+nine(r.MinKBps)+","+nine(r.SDKBps)+",")
+			in("svg", "Throughput (B/s)")
+			in("svg", "iteration 1: "+wording.Figure(first(ds, i, r.Treatment))+" B/s")
+			in("cdf-svg", "Throughput (B/s)")
+			if len(nine(r.AverageKBps)) < 11 || strings.Trim(wording.Figure(r.SDKBps), "0.") == "" {
+				t.Errorf("%s, SD %s", nine(r.AverageKBps), wording.Figure(r.SDKBps))
+			}
+		}
+	}
+	for _, format := range []string{"table", "markdown", "latex"} {
+		if s := render(t, ds, format); strings.Contains(s, " 0.00 ") || strings.Contains(s, "KB/s") {
+			t.Errorf("%s:\n%s", format, s)
+		}
+	}
+}
+
+// first is the throughput of a treatment's first trial in a run, in B/s.
+func first(ds *report.Dataset, run int, treatment string) *float64 {
+	for i := range ds.Runs[run].Trials {
+		if t := &ds.Runs[run].Trials[i]; t.Treatment == treatment {
+			x := t.Counted().ThroughputBytesPerSecond()
+			return &x
+		}
+	}
+	return nil
 }

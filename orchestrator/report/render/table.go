@@ -114,21 +114,22 @@ func renderTable(v *report.Analysis) ([]byte, error) {
 }
 
 func writeTables(b *strings.Builder, v *report.Analysis) {
+	rate := v.RateUnit()
 	for i := range v.Tables {
 		if i > 0 {
 			b.WriteString("\n")
 		}
 		t := &v.Tables[i]
-		writeRunTable(b, t)
+		writeRunTable(b, t, rate)
 		// What the columns mean is said once for runs that need the same words.
-		if len(t.Rows) > 0 && (i == len(v.Tables)-1 || legendOf(&v.Tables[i+1]) != legendOf(t)) {
+		if len(t.Rows) > 0 && (i == len(v.Tables)-1 || legendOf(&v.Tables[i+1], rate) != legendOf(t, rate)) {
 			b.WriteString("\n")
-			paragraph(b, legendOf(t))
+			paragraph(b, legendOf(t, rate))
 		}
 	}
 }
 
-func writeRunTable(b *strings.Builder, t *report.RunTable) {
+func writeRunTable(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
 	paragraph(b, t.Heading())
 	if s := t.PartialNote(); s != "" {
 		paragraph(b, s)
@@ -139,7 +140,7 @@ func writeRunTable(b *strings.Builder, t *report.RunTable) {
 		writeProbes(b, t)
 		return
 	}
-	g := grid{header: []string{"KB/s", "valid", "average", "max", "min", "SD", "median", "95 % CI"}}
+	g := grid{header: []string{rate.Name, "valid", "average", "max", "min", "SD", "median", "95 % CI"}}
 	if ideal {
 		g.header = append(g.header, "Ideal")
 	}
@@ -155,7 +156,7 @@ func writeRunTable(b *strings.Builder, t *report.RunTable) {
 			g.rows = append(g.rows, gridRow{cells: []string{wording.Clean(r.Label)}, text: "missing: " + wording.Clean(r.Missing)})
 			continue
 		}
-		cells := []string{wording.Clean(r.Label), r.ValidOf(), wording.KBps(r.AverageKBps), wording.KBps(r.MaxKBps), wording.KBps(r.MinKBps), wording.KBps(r.SDKBps), wording.KBps(r.MedianKBps), narrowSpan(r.MeanCI)}
+		cells := []string{wording.Clean(r.Label), r.ValidOf(), rate.Write(r.AverageKBps), rate.Write(r.MaxKBps), rate.Write(r.MinKBps), rate.Write(r.SDKBps), rate.Write(r.MedianKBps), narrowSpan(r.MeanCI, rate)}
 		if ideal {
 			cells = append(cells, wording.Percent(r.ShareOfIdeal, 1))
 		}
@@ -189,15 +190,17 @@ func writeRunTable(b *strings.Builder, t *report.RunTable) {
 	}
 	if t.Has(report.HasPublished) {
 		b.WriteString("\n")
-		writePublished(b, t)
+		writePublished(b, t, rate)
 	}
 	if t.BoundsUnknown != "" {
 		b.WriteString("\n")
 		paragraph(b, t.BoundsUnknown)
 	}
-	if t.ControlNote != "" {
-		b.WriteString("\n")
-		paragraph(b, t.ControlNote)
+	for _, note := range []string{t.ControlNote, t.HostNote} {
+		if note != "" {
+			b.WriteString("\n")
+			paragraph(b, note)
+		}
 	}
 	if len(t.Probes) > 0 {
 		b.WriteString("\n")
@@ -213,7 +216,7 @@ func comparisonCells(t *report.RunTable, r *report.Row) []string {
 	case r.Comparison == nil:
 		return []string{wording.None, wording.None}
 	}
-	return []string{wording.KBps(r.Comparison.Ratio), wording.PValue(r.Comparison.PHolm)}
+	return []string{wording.Figure(r.Comparison.Ratio), wording.PValue(r.Comparison.PHolm)}
 }
 
 const (
@@ -221,8 +224,8 @@ const (
 	codedLegend = " coded: share of the coded bound, what a sender reaches there who knows the channel's statistics but not its future."
 )
 
-func legendOf(t *report.RunTable) string {
-	s := "1 KB is 1024 bytes; CI: of the average, Student's t, not below 0."
+func legendOf(t *report.RunTable, rate wording.RateUnit) string {
+	s := rate.Meaning() + "; CI: of the average, Student's t, not below 0."
 	if t.Has(report.HasIdeal) {
 		s += idealLegend
 	}
@@ -235,7 +238,7 @@ func legendOf(t *report.RunTable) string {
 	return s
 }
 
-func writePublished(b *strings.Builder, t *report.RunTable) {
+func writePublished(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
 	source := ""
 	g := grid{header: []string{"beside published", "average", "publ.", "off by", "max", "publ.", "min", "publ.", "SD", "publ."}}
 	for i := range t.Rows {
@@ -245,8 +248,8 @@ func writePublished(b *strings.Builder, t *report.RunTable) {
 			continue
 		}
 		g.rows = append(g.rows, gridRow{cells: []string{
-			wording.Clean(r.Label), wording.KBps(r.AverageKBps), wording.KBps(&p.AvgKBps), wording.Deviation(p.AvgDeviation),
-			wording.KBps(r.MaxKBps), wording.KBps(&p.MaxKBps), wording.KBps(r.MinKBps), wording.KBps(&p.MinKBps), wording.KBps(r.SDKBps), wording.KBps(&p.SDKBps),
+			wording.Clean(r.Label), rate.Write(r.AverageKBps), rate.Write(&p.AvgKBps), wording.Deviation(p.AvgDeviation),
+			rate.Write(r.MaxKBps), rate.Write(&p.MaxKBps), rate.Write(r.MinKBps), rate.Write(&p.MinKBps), rate.Write(r.SDKBps), rate.Write(&p.SDKBps),
 		}})
 		name := wording.Clean(cmp.Or(p.Source, "source not stated"))
 		if !strings.Contains(source+"; ", name+"; ") {
@@ -258,11 +261,11 @@ func writePublished(b *strings.Builder, t *report.RunTable) {
 }
 
 // narrowSpan is a throughput's interval where columns are few.
-func narrowSpan(r *report.Range) string {
+func narrowSpan(r *report.Range, rate wording.RateUnit) string {
 	if r == nil || r.Low < 0 {
-		return span(r, wording.KBps)
+		return span(r, rate.Write)
 	}
-	return wording.KBps(&r.Low) + "–" + wording.KBps(&r.High)
+	return rate.Write(&r.Low) + "–" + rate.Write(&r.High)
 }
 
 // span is an interval for people.

@@ -13,7 +13,7 @@ type telemetryRow struct {
 }
 
 func telemetryColumns() []column[telemetryRow] {
-	kept := map[string]bool{"campaign": true, "run": true, "radio": true, "topology": true, "trial": true, "iteration": true, "treatment": true,
+	kept := map[string]bool{"campaign": true, "run": true, "place": true, "radio": true, "topology": true, "trial": true, "iteration": true, "treatment": true,
 		"attempt": true, "counted": true, "verdict": true, "throughput_kb_per_s": true}
 	var cs []column[telemetryRow]
 	for _, c := range trialColumns() {
@@ -32,6 +32,7 @@ func telemetryColumns() []column[telemetryRow] {
 		{"minimum", func(r telemetryRow) string { return number(r.Minimum) }},
 		{"mean", func(r telemetryRow) string { return number(r.Mean) }},
 		{"maximum", func(r telemetryRow) string { return number(r.Maximum) }},
+		{"imported", func(r telemetryRow) string { return r.run.Imported.Text() }},
 	}...)
 }
 

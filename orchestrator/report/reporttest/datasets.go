@@ -34,6 +34,7 @@ func Datasets() map[string]*report.Dataset {
 		"twelve":     Campaign(NewRun("r-12", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 5, twelve...)),
 		"hostile":    Campaign(hostile),
 		"no-valid":   Campaign(none),
+		"wide":       Wide(),
 		"queued":     {Campaign: "c", Plan: "p", Runs: []report.Run{{ID: "r", State: "queued"}}},
 		"empty":      {},
 	}
@@ -47,6 +48,26 @@ func Big(runs, iterations int) *report.Dataset {
 		loss := fmt.Sprintf("%.3f", float64(i/20)/1000)
 		r.Sheet.Cell.Label = "loss " + loss
 		r.Sheet.Cell.Settings = []runsheet.Setting{{Axis: "loss", Parameter: "channel.loss", Value: loss, Label: loss}}
+		ds.Runs = append(ds.Runs, r)
+	}
+	return ds
+}
+
+// Wide is a campaign whose names are as long as a plan may have them, in more runs and
+// treatments than a page holds.
+func Wide() *report.Dataset {
+	word := strings.Repeat("wide", 50)
+	treatments := make([]Treatment, 15)
+	for i := range treatments {
+		treatments[i] = Treatment{Name: fmt.Sprintf("t-%d", i), Label: word[:200-i*13] + fmt.Sprint(i), Protocol: "tcp", KBps: 100 + float64(i)}
+	}
+	ds := Campaign()
+	for i := range 24 {
+		topology := fmt.Sprintf("topology-%d", i/9)
+		r := NewRun(fmt.Sprintf("r-%d", i), fmt.Sprintf("radio-%d", i%3), "Radio "+word+", 1.5 Mbit/s", topology, word+" "+topology, 1<<20, 2, treatments...)
+		label := fmt.Sprintf("loss_from_client_to_server %d, one-way delay between the nodes %s", i, word[:i*8])
+		r.Sheet.Cell.Label = label
+		r.Sheet.Cell.Settings = []runsheet.Setting{{Axis: "loss", Parameter: "channel.loss", Value: fmt.Sprint(i), Label: label}}
 		ds.Runs = append(ds.Runs, r)
 	}
 	return ds

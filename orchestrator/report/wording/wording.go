@@ -54,24 +54,6 @@ func PadLeft(s string, n int) string {
 	return strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s))) + s
 }
 
-const None = "–" // a figure that has no value
-
-// KBps writes a throughput (or a ratio) for people: two decimals, one from 1000
-// and none from 10 000.
-func KBps(x *float64) string {
-	if x == nil {
-		return None
-	}
-	decimals := 2
-	switch a := max(*x, -*x); {
-	case a >= 9_999.95:
-		decimals = 0
-	case a >= 999.995:
-		decimals = 1
-	}
-	return Minus(strconv.FormatFloat(*x, 'f', decimals, 64))
-}
-
 // Decimals writes a figure with n decimals.
 func Decimals(x *float64, n int) string {
 	if x == nil {
@@ -94,14 +76,6 @@ func PValue(x *float64) string {
 		return "<0.001"
 	}
 	return Decimals(x, 3)
-}
-
-func Percent(x *float64, n int) string {
-	if x == nil {
-		return None
-	}
-	v := 100 * *x
-	return Decimals(&v, n) + " %"
 }
 
 // Deviation writes a signed percentage.

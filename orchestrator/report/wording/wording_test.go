@@ -5,12 +5,7 @@ import (
 	"testing"
 )
 
-func TestFigures(t *testing.T) {
-	for x, want := range map[float64]string{0: "0.00", -0.001: "0.00", 999.994: "999.99", 999.999: "1000.0", 12345: "12345", -20.5: "-20.50"} {
-		if got := KBps(&x); got != want {
-			t.Errorf("%v: got %s, want %s", x, got, want)
-		}
-	}
+func TestDeviation(t *testing.T) {
 	for x, want := range map[float64]string{0: "0.0 %", 0.04: "0.0 %", 12.34: "+12.3 %", -3: "-3.0 %", 10: "+10.0 %"} {
 		if got := Deviation(&x); got != want {
 			t.Errorf("%v: got %s, want %s", x, got, want)

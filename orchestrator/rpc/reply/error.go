@@ -118,7 +118,7 @@ func codeOf(err error) (connect.Code, bool) {
 	switch {
 	case errors.As(err, &refused), errors.Is(err, nodes.ErrBadNode), errors.Is(err, campaign.ErrNoReason), errors.Is(err, campaign.ErrBadText):
 		return connect.CodeInvalidArgument, true
-	case errors.As(err, &conflict), errors.As(err, &bound), errors.Is(err, campaign.ErrNothingOpen), errors.Is(err, campaign.ErrRefused):
+	case errors.Is(err, store.ErrImported), errors.As(err, &conflict), errors.As(err, &bound), errors.Is(err, campaign.ErrNothingOpen), errors.Is(err, campaign.ErrRefused):
 		return connect.CodeFailedPrecondition, true
 	case errors.Is(err, ingest.ErrNotFound), errors.Is(err, nodes.ErrUnknownNode), errors.Is(err, campaign.ErrNoCampaign), errors.Is(err, campaign.ErrNoTrial),
 		errors.Is(err, store.ErrNotFound):

@@ -37,6 +37,7 @@ func Run(o *dbsqlc.RunOverview) *linktrialv1.Run {
 		r.Ended = timestamppb.New(*o.EndedAt)
 	} else {
 		r.EstimatedSecondsLeft = secondsLeft(o)
+		r.Aborting = o.Aborting
 		// Ordered to pause, or ordered to go on and not there yet.
 		r.Paused = o.PauseRequested || o.Held
 		r.Pausing = o.PauseRequested && !o.PauseSettled

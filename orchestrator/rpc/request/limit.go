@@ -20,8 +20,9 @@ import (
 const usualLimit = admission.UnknownBytes
 
 const (
-	planLimit   = 1 << 20   // the largest plan that comes with the program has 15 KiB
-	reportLimit = 256 << 10 // what an agent reports of its node, a text of maxReport for each driver or check
+	planLimit   = 1 << 20             // the largest plan that comes with the program has 15 KiB
+	importLimit = 64<<20 + usualLimit // report.MaxImport, and the names beside it
+	reportLimit = 256 << 10           // what an agent reports of its node, a text of maxReport for each driver or check
 )
 
 // limits has every procedure of the API, with the bytes that its requests may have.
@@ -34,14 +35,15 @@ var limits = map[string]map[string]int{
 		"Poll":            reportLimit,
 		"ReportPreflight": reportLimit,
 	}),
-	"CatalogService": with(usual("GetSource", "DeleteTopology", "ListProtocols", "CheckProtocol"), map[string]int{
+	"CatalogService": with(usual("GetSource", "DeleteTopology", "DeleteProfile", "ListProtocols", "CheckProtocol"), map[string]int{
 		"SaveTopology": planLimit,
+		"SaveProfile":  planLimit,
 	}),
 	"ControlService":   usual("PauseRun", "ResumeRun", "AbortRun", "SkipTrial", "RepeatTrial", "MarkAttempt", "ReleaseRun", "ListCommands"),
 	"EnrolmentService": usual("Enrol", "Renew"),
 	"FleetService":     usual("StartPreflight", "GetPreflight", "Links"),
 	"LabService":       usual("LabStatus", "LabUp", "LabDown", "SetControlLink"),
-	"LibraryService": with(usual("ListPlans", "GetPlan", "DeletePlan", "Schedule", "ListSchedules", "CancelSchedule"), map[string]int{
+	"LibraryService": with(usual("ListPlans", "GetPlan", "DeletePlan", "Schedule", "ListSchedules", "CancelSchedule", "PreviewRecurrence", "ScheduleRecurrence", "ChangeRecurrence"), map[string]int{
 		"SavePlan": planLimit,
 	}),
 	"NodeService": usual("CreateNodeToken", "ListNodeIdentities", "RevokeNode", "GetAuthority"),
@@ -50,8 +52,10 @@ var limits = map[string]map[string]int{
 		"ExplainPlan": planLimit,
 		"StartPlan":   planLimit,
 	}),
-	"ResultService": usual("ListCampaigns", "Summarize", "Sweep", "Series", "GetAttempt", "ListRecords"),
-	"TrustService":  usual("ListSigningKeys", "RotateSigningKey", "GetSignedSheet", "ListApprovals", "ApproveDriver", "UnapproveDriver", "ListChangeRequests", "ConfirmChange", "RefuseChange"),
+	"ResultService": with(usual("ListCampaigns", "Summarize", "Sweep", "Series", "GetAttempt", "ListRecords", "ListImports", "RemoveImport"), map[string]int{
+		"ImportCampaign": importLimit,
+	}),
+	"TrustService": usual("ListSigningKeys", "RotateSigningKey", "GetSignedSheet", "ListApprovals", "ApproveDriver", "UnapproveDriver", "ListChangeRequests", "ConfirmChange", "RefuseChange"),
 }
 
 func usual(methods ...string) map[string]int {

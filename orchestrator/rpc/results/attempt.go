@@ -45,9 +45,11 @@ func (s *Service) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptReque
 		return nil, err
 	}
 	p := all[t.Trial]
-	a, err := p.attempt(m.Attempt)
-	if err != nil {
-		return nil, fmt.Errorf("run %s, trial %d: %w", run.id, t.Trial, err)
+	a := &dbsqlc.Attempt{} // of a trial that has not begun, or never will
+	if len(p.attempts) > 0 || m.Attempt != 0 {
+		if a, err = p.attempt(m.Attempt); err != nil {
+			return nil, fmt.Errorf("run %s, trial %d: %w", run.id, t.Trial, err)
+		}
 	}
 	marks, err := store.ReadMarks(ctx, s.cfg.Store.Queries, run.id)
 	if err != nil {
@@ -55,18 +57,27 @@ func (s *Service) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptReque
 	}
 	spec := &run.sheet.Trials[t.Trial]
 	row := &linktrialv1.TrialRow{Trial: t.Trial, Iteration: t.Iteration, Treatment: t.Treatment}
-	var attempts []report.Attempt
+	of := report.Trial{Index: int(t.Trial)}
+	if t.Verdict != nil {
+		of.Verdict = journal.Verdict(*t.Verdict)
+	}
 	for i := range p.attempts {
 		x := &p.attempts[i]
 		y, err := store.BuildAttempt(x, p.flows[x.Attempt], spec, marks.Of(x.Trial, x.Attempt))
 		if err != nil {
 			return nil, fmt.Errorf("run %s, trial %d, attempt %d: %w", run.id, x.Trial, x.Attempt, err)
 		}
-		row.Attempts, attempts = append(row.Attempts, reply.Attempt(y)), append(attempts, *y)
+		of.Attempts = append(of.Attempts, *y)
 	}
-	if t.Verdict != nil {
-		row.Verdict = string(store.OfTrial(journal.Verdict(*t.Verdict), attempts))
+	named := &report.Run{ID: run.id, Sheet: run.sheet, Trials: []report.Trial{of}}
+	if err := store.NameCrashes(ctx, s.cfg.Store.Queries, named); err != nil {
+		return nil, fmt.Errorf("run %s: crashes of listeners: %w", run.id, err)
 	}
+	of = named.Trials[0]
+	for i := range of.Attempts {
+		row.Attempts = append(row.Attempts, reply.Attempt(&of.Attempts[i]))
+	}
+	row.Verdict = string(store.OfTrial(of.Verdict, of.Attempts))
 	treatment, err := treatmentJSON(run.sheet, spec)
 	if err != nil {
 		return nil, err
@@ -79,7 +90,7 @@ func (s *Service) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptReque
 	if out.Breaches, err = s.breaches(ctx, run.id, spec, a.Attempt); err != nil {
 		return nil, err
 	}
-	if len(spec.Probes) > 0 {
+	if len(spec.Probes) > 0 && a.Attempt > 0 {
 		err = s.addProbes(ctx, out)
 	}
 	return out, err

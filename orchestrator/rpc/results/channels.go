@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"linktrial/internal/radiocontrol"
+	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -22,7 +23,7 @@ const channelsPage = 50
 
 // writeChannels writes every moment of every history.
 func writeChannels(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out *output) error {
-	w := csv.NewWriter(out)
+	w := render.NewCSV(out)
 	if err := w.Write(channelsHeader); err != nil {
 		return err
 	}

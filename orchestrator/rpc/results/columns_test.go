@@ -61,8 +61,8 @@ func TestSampleRow(t *testing.T) {
 	s := &store.Sample{At: time.Date(2026, 3, 14, 15, 9, 26, 535_000_000, time.UTC), RunID: "r-1", Attempt: 1, Flow: 3, Side: "client",
 		Figures: contract.Sample{ElapsedNS: 1_234_567_890, SentBytes: 10}}
 	for want, change := range map[string]func(){
-		"r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,,,,,,,,,,,,,\n": func() {},
-		`r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,9,8,7,6,5,4,3,2,1,0,1.5e+06,0.25,"{""x"": 1}"` + "\n": func() {
+		"r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,,,,,,,,,,,,,\r\n": func() {},
+		`r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,9,8,7,6,5,4,3,2,1,0,1.5e+06,0.25,"{""x"": 1}"` + "\r\n": func() {
 			f := &s.Figures
 			f.AckedBytes, f.CwndBytes, f.SsthreshBytes, f.FlightBytes = new(int64(9)), new(int64(8)), new(int64(7)), new(int64(6))
 			f.SRTTUS, f.RTTVarUS, f.RTOUS = new(int64(5)), new(int64(4)), new(int64(3))

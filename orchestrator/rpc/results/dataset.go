@@ -31,8 +31,10 @@ func (s *Service) datasets(ctx context.Context, ids []string, tell func(share fl
 		if err != nil {
 			return nil, err
 		}
-		if err := s.addPublished(ctx, ds); err != nil {
-			return nil, err
+		if !scope.Imported { // an import has those of its own plan
+			if err := s.addPublished(ctx, ds); err != nil {
+				return nil, err
+			}
 		}
 		all = append(all, ds)
 	}

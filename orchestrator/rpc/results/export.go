@@ -127,6 +127,11 @@ func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest, tell 
 	if i := slices.IndexFunc(rowFormats, func(f rowFormat) bool { return f.name == format }); i >= 0 {
 		return s.openRows(ctx, ids, &rowFormats[i], m.LeaveOut)
 	}
+	if format == sequenceSVG { // it is drawn from samples
+		if _, err := s.ownScopes(ctx, ids); err != nil {
+			return nil, err
+		}
+	}
 	ds, err := s.datasets(ctx, ids, tell)
 	if err != nil {
 		return nil, err
@@ -150,7 +155,7 @@ func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest, tell 
 
 // render makes a file of a data set. The number is of an iteration or of a part.
 func (s *Service) render(ctx context.Context, ds *report.Dataset, format string, number int, o report.Options) (render.File, error) {
-	if showsTelemetry[format] {
+	if showsTelemetry[format] { // an import has its own
 		if err := fillTelemetry(ctx, s.cfg.Store, ds); err != nil {
 			return render.File{}, err
 		}
@@ -163,7 +168,7 @@ func (s *Service) render(ctx context.Context, ds *report.Dataset, format string,
 }
 
 func (s *Service) openRows(ctx context.Context, ids []string, f *rowFormat, out leftOut) (*export, error) {
-	scopes, err := s.scopes(ctx, ids)
+	scopes, err := s.ownScopes(ctx, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -71,6 +71,7 @@ func TestSamplesFile(t *testing.T) {
 	require.NoError(t, err)
 	var want bytes.Buffer
 	w := csv.NewWriter(&want)
+	w.UseCRLF = true
 	require.NoError(t, w.Write(samplesHeader()))
 	for _, run := range []string{"tiny-1", "wide-1", "wide-2"} {
 		trials, err := s.cfg.Store.Trials(t.Context(), run)

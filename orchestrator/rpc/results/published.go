@@ -33,7 +33,7 @@ func (s *Service) addPublished(ctx context.Context, ds *report.Dataset) error {
 		return nil
 	}
 	for _, r := range p.Published {
-		ds.Published = append(ds.Published, report.PublishedRow{Topology: r.Topology, Radio: r.Radio, Treatment: r.Treatment, N: r.N,
+		ds.Published = append(ds.Published, report.PublishedRow{Group: r.Group, Where: r.Where, Topology: r.Topology, Radio: r.Radio, Treatment: r.Treatment, N: r.N,
 			AvgKBps: r.Average, MaxKBps: r.Maximum, MinKBps: r.Minimum, SDKBps: r.SD, Source: r.Source})
 	}
 	ds.Figures = p.Figures

@@ -2,12 +2,12 @@ package results
 
 import (
 	"context"
-	"encoding/csv"
 	"slices"
 	"strconv"
 	"time"
 
 	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -34,7 +34,7 @@ func fillTelemetry(ctx context.Context, st *store.Store, ds *report.Dataset) err
 // writeReadings writes every reading of the runs, also those between trials, and why a
 // source told nothing. One run is in memory at a time.
 func writeReadings(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out *output) error {
-	w := csv.NewWriter(out)
+	w := render.NewCSV(out)
 	if err := w.Write(readingsHeader); err != nil {
 		return err
 	}

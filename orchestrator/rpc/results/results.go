@@ -179,6 +179,17 @@ func (s *Service) scopes(ctx context.Context, ids []string) (out []store.Scope, 
 	return out, nil
 }
 
+// ownScopes are [Service.scopes] of what this orchestrator measured itself.
+func (s *Service) ownScopes(ctx context.Context, ids []string) ([]store.Scope, error) {
+	out, err := s.scopes(ctx, ids)
+	for _, x := range out {
+		if x.Imported {
+			return nil, fmt.Errorf("campaign %s %w", x.Campaign, store.ErrImported)
+		}
+	}
+	return out, err
+}
+
 // figures reads what ids name, in their order, with the published figures of
 // their plans. What no id names is the newest campaign.
 func (s *Service) figures(ctx context.Context, ids []string) ([]store.Figures, error) {
@@ -194,6 +205,9 @@ func (s *Service) figures(ctx context.Context, ids []string) ([]store.Figures, e
 		return nil, err
 	}
 	for i := range all {
+		if scopes[i].Imported { // it has those of its own plan
+			continue
+		}
 		if err := s.addPublished(ctx, &all[i].Dataset); err != nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ const wantedRows = 10_000
 // writeSamples writes every sample of the runs, in the order of trials; what a protocol
 // does not know is left empty, because absent is not zero.
 func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out *output) error {
-	if _, err := io.WriteString(out, strings.Join(samplesHeader(), ",")+"\n"); err != nil {
+	if _, err := io.WriteString(out, strings.Join(samplesHeader(), ",")+"\r\n"); err != nil {
 		return err
 	}
 	total, ended := 0, 0
@@ -150,7 +150,7 @@ func (r *sampleRow) of(s *store.Sample) []byte {
 	if s.More != nil {
 		b = append(b, r.cell(string(s.More))...)
 	}
-	r.row = append(b, '\n')
+	r.row = append(b, "\r\n"...)
 	return r.row
 }
 

@@ -32,6 +32,7 @@ func asSummary(t *report.RunTable, r *report.Run) *linktrialv1.RunSummary {
 		out.Probes = append(out.Probes, asProbe(&t.Probes[i]))
 	}
 	out.ProbeClock, out.BoundsUnknown, out.ControlNote, out.Conclusion = t.ProbeCertainty(), t.BoundsUnknown, t.ControlNote, t.Conclusion
+	out.HostNote, out.Imported = t.HostNote, asOrigin(t.Imported)
 	if t.Lead.Text != "" {
 		out.Lead = &linktrialv1.Lead{Text: t.Lead.Text, Leader: t.Lead.Leader, Decided: t.Lead.Decided}
 	}
@@ -49,7 +50,8 @@ func asDifference(d *report.Difference) *linktrialv1.CampaignDifference {
 	}
 	out := &linktrialv1.CampaignDifference{Where: d.Where, Treatment: d.Treatment, Label: d.Label, Reference: d.Reference, Campaign: d.Campaign, ReferenceRun: d.ReferenceRun, Run: d.Run,
 		ReferenceValid: int32(d.ReferenceValid), Valid: int32(d.Valid), ReferenceAverage: bytes(d.ReferenceKBps), Average: bytes(d.AverageKBps),
-		Difference: bytes(d.DifferenceKBps), ChangePercent: d.ChangePercent, PHolm: d.PHolm, Decided: d.Decided(), Changed: d.Changed, Partial: d.Partial}
+		Difference: bytes(d.DifferenceKBps), ChangePercent: d.ChangePercent, PHolm: d.PHolm, Decided: d.Decided(), Changed: d.Changed, Partial: d.Partial,
+		ReferenceImported: d.ReferenceImported != nil, Imported: d.Imported != nil}
 	if d.CI != nil {
 		out.CiLow, out.CiHigh = bytes(&d.CI.Low), bytes(&d.CI.High)
 	}
@@ -75,6 +77,9 @@ func asProbe(r *report.ProbeRow) *linktrialv1.ProbeSummary {
 	}
 	for _, f := range r.Failures {
 		out.Failures = append(out.Failures, fmt.Sprintf("%d× %s", f.Attempts, cmp.Or(f.Reason, string(f.Verdict))))
+	}
+	if r.Unloaded > 0 {
+		out.Failures = append(out.Failures, fmt.Sprintf("%d× left out: %s", r.Unloaded, report.UnloadedNote))
 	}
 	return out
 }

@@ -102,6 +102,18 @@ def pairs(name, a, b, level):
             "p": f(stats.wilcoxon(b, a).pvalue)}
 
 
+def welch(name, a, b, level):
+    r = stats.ttest_ind(b, a, equal_var=False)
+    iv = r.confidence_interval(level)
+    return {"name": name, "reference": list(map(float, a)), "value": list(map(float, b)), "level": level,
+            "difference": f(np.mean(b) - np.mean(a)), "low": f(iv.low), "high": f(iv.high), "p": f(r.pvalue)}
+
+
+def jain(name, x):
+    # By the coefficient of variation, as Jain, Chiu and Hawe (1984) relate the two.
+    return {"name": name, "x": list(map(float, x)), "index": f(1 / (1 + stats.variation(x) ** 2))}
+
+
 normal = lambda n, m=0.3: list(rng.normal(m, 1, n))
 halves = lambda n: list(np.round(rng.normal(0.4, 1.5, n) * 2) / 2)
 a10, b10 = rng.normal(190, 8, 10), rng.normal(200, 20, 10)
@@ -131,5 +143,12 @@ out = {
     "holm": [dict(p=p, adjusted=[f(v) for v in multipletests(p, method="holm")[1]]) for p in
              ([0.04], [0.01, 0.04, 0.03, 0.005], [0.5, 0.5, 0.5], [0.0, 1.0, 0.2, 0.2, 0.019], [0.9, 0.001, 0.6])],
 }
+out["welch"] = [welch("breedy averages", SAMPLES["breedy averages"][:5], SAMPLES["breedy averages"][5:], 0.95),
+                welch("unequal numbers", SAMPLES["ten, normal"], SAMPLES["hundred"], 0.99),
+                welch("unequal spreads", rng.normal(190, 1, 8), rng.normal(192, 30, 12), 0.95),
+                welch("two each", SAMPLES["two"], [201.5, 188.25], 0.8),
+                welch("large offset", SAMPLES["large offset"], [1e9 + x for x in (6.0, 7, 19, 21, 30)], 0.95)]
+out["jain"] = [jain("two", SAMPLES["two"]), jain("breedy averages", SAMPLES["breedy averages"]), jain("skewed", SAMPLES["ten, skewed"]),
+               jain("hundred", SAMPLES["hundred"]), jain("one has nearly all", [1e-9, 1e-9, 5e3]), jain("some have none", [0, 3, 0, 4, 5])]
 json.dump(out, sys.stdout, indent=1)
 print()

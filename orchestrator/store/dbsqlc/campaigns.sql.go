@@ -10,7 +10,7 @@ import (
 )
 
 const campaign = `-- name: Campaign :one
-SELECT id, ordinal, name, plan, plan_file, plan_text, plan_hash, created_at FROM campaigns WHERE id = $1
+SELECT id, ordinal, name, plan, plan_file, plan_text, plan_hash, created_at, caveats FROM campaigns WHERE id = $1
 `
 
 func (q *Queries) Campaign(ctx context.Context, id string) (Campaign, error) {
@@ -25,12 +25,13 @@ func (q *Queries) Campaign(ctx context.Context, id string) (Campaign, error) {
 		&i.PlanText,
 		&i.PlanHash,
 		&i.CreatedAt,
+		&i.Caveats,
 	)
 	return i, err
 }
 
 const campaignOverview = `-- name: CampaignOverview :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records FROM run_overview WHERE campaign_id = $1 ORDER BY cell
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting FROM run_overview WHERE campaign_id = $1 ORDER BY cell
 `
 
 func (q *Queries) CampaignOverview(ctx context.Context, campaignID string) ([]RunOverview, error) {
@@ -73,6 +74,7 @@ func (q *Queries) CampaignOverview(ctx context.Context, campaignID string) ([]Ru
 			&i.PauseReason,
 			&i.Sealed,
 			&i.LateRecords,
+			&i.Aborting,
 		); err != nil {
 			return nil, err
 		}
@@ -85,7 +87,7 @@ func (q *Queries) CampaignOverview(ctx context.Context, campaignID string) ([]Ru
 }
 
 const campaignOverviewNewestFirst = `-- name: CampaignOverviewNewestFirst :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records FROM run_overview WHERE campaign_id = $1 ORDER BY ordinal DESC LIMIT $2
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting FROM run_overview WHERE campaign_id = $1 ORDER BY ordinal DESC LIMIT $2
 `
 
 type CampaignOverviewNewestFirstParams struct {
@@ -133,6 +135,7 @@ func (q *Queries) CampaignOverviewNewestFirst(ctx context.Context, arg CampaignO
 			&i.PauseReason,
 			&i.Sealed,
 			&i.LateRecords,
+			&i.Aborting,
 		); err != nil {
 			return nil, err
 		}
@@ -169,7 +172,8 @@ func (q *Queries) CampaignsLike(ctx context.Context, prefix string) ([]string, e
 }
 
 const insertCampaign = `-- name: InsertCampaign :exec
-INSERT INTO campaigns (id, name, plan, plan_file, plan_text, plan_hash) VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO campaigns (id, name, plan, plan_file, plan_text, plan_hash, caveats)
+VALUES ($1, $2, $3, $4, $5, $6, coalesce($7::text[], '{}'))
 `
 
 type InsertCampaignParams struct {
@@ -179,6 +183,7 @@ type InsertCampaignParams struct {
 	PlanFile string
 	PlanText []byte
 	PlanHash string
+	Caveats  []string
 }
 
 func (q *Queries) InsertCampaign(ctx context.Context, arg InsertCampaignParams) error {
@@ -189,6 +194,7 @@ func (q *Queries) InsertCampaign(ctx context.Context, arg InsertCampaignParams) 
 		arg.PlanFile,
 		arg.PlanText,
 		arg.PlanHash,
+		arg.Caveats,
 	)
 	return err
 }
@@ -265,7 +271,7 @@ func (q *Queries) NewestCampaign(ctx context.Context) (string, error) {
 }
 
 const newestOverviews = `-- name: NewestOverviews :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records FROM run_overview ORDER BY ordinal DESC LIMIT $1
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting FROM run_overview ORDER BY ordinal DESC LIMIT $1
 `
 
 func (q *Queries) NewestOverviews(ctx context.Context, limit int32) ([]RunOverview, error) {
@@ -308,6 +314,7 @@ func (q *Queries) NewestOverviews(ctx context.Context, limit int32) ([]RunOvervi
 			&i.PauseReason,
 			&i.Sealed,
 			&i.LateRecords,
+			&i.Aborting,
 		); err != nil {
 			return nil, err
 		}
@@ -331,7 +338,7 @@ func (q *Queries) NewestRun(ctx context.Context) (string, error) {
 }
 
 const openOverviews = `-- name: OpenOverviews :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records FROM run_overview WHERE ended_at IS NULL AND ($1::text = '' OR campaign_id = $1::text)
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting FROM run_overview WHERE ended_at IS NULL AND ($1::text = '' OR campaign_id = $1::text)
 ORDER BY ordinal DESC LIMIT $2
 `
 
@@ -380,6 +387,7 @@ func (q *Queries) OpenOverviews(ctx context.Context, arg OpenOverviewsParams) ([
 			&i.PauseReason,
 			&i.Sealed,
 			&i.LateRecords,
+			&i.Aborting,
 		); err != nil {
 			return nil, err
 		}
@@ -392,7 +400,7 @@ func (q *Queries) OpenOverviews(ctx context.Context, arg OpenOverviewsParams) ([
 }
 
 const runOverview = `-- name: RunOverview :one
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records FROM run_overview WHERE id = $1
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting FROM run_overview WHERE id = $1
 `
 
 func (q *Queries) RunOverview(ctx context.Context, id string) (RunOverview, error) {
@@ -429,6 +437,7 @@ func (q *Queries) RunOverview(ctx context.Context, id string) (RunOverview, erro
 		&i.PauseReason,
 		&i.Sealed,
 		&i.LateRecords,
+		&i.Aborting,
 	)
 	return i, err
 }

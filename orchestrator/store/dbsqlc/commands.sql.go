@@ -12,7 +12,7 @@ import (
 )
 
 const attemptOfTrial = `-- name: AttemptOfTrial :one
-SELECT a.run_id, a.trial, a.attempt, a.started_seq, a.started_at, a.ended_seq, a.ended_at, a.verdict, a.reason, a.message, a.duration_ns, a.dead_ns, a.radio, a.log, a.ideal_ns, a.coded_bound_ns, a.common_window, a.undecided, a.control, t.iteration, t.treatment,
+SELECT a.run_id, a.trial, a.attempt, a.started_seq, a.started_at, a.ended_seq, a.ended_at, a.verdict, a.reason, a.message, a.duration_ns, a.dead_ns, a.radio, a.log, a.ideal_ns, a.coded_bound_ns, a.common_window, a.undecided, a.control, a.host, t.iteration, t.treatment,
        (t.verdict IS NOT NULL AND NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last
 FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
 WHERE a.run_id = $1 AND a.trial = $2 AND a.attempt = $3
@@ -54,6 +54,7 @@ func (q *Queries) AttemptOfTrial(ctx context.Context, arg AttemptOfTrialParams) 
 		&i.Attempt.CommonWindow,
 		&i.Attempt.Undecided,
 		&i.Attempt.Control,
+		&i.Attempt.Host,
 		&i.Iteration,
 		&i.Treatment,
 		&i.Last,

@@ -88,6 +88,40 @@ func (q *Queries) InsertPreflightChecks(ctx context.Context, arg []InsertPreflig
 	return q.db.CopyFrom(ctx, []string{"preflight_checks"}, []string{"preflight_id", "ordinal", "node", "peer", "kind", "state", "found", "expected", "meaning", "remedy"}, &iteratorForInsertPreflightChecks{rows: arg})
 }
 
+// iteratorForInsertPreflightTreatments implements pgx.CopyFromSource.
+type iteratorForInsertPreflightTreatments struct {
+	rows                 []InsertPreflightTreatmentsParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForInsertPreflightTreatments) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForInsertPreflightTreatments) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].PreflightID,
+		r.rows[0].Fingerprint,
+		r.rows[0].Works,
+	}, nil
+}
+
+func (r iteratorForInsertPreflightTreatments) Err() error {
+	return nil
+}
+
+func (q *Queries) InsertPreflightTreatments(ctx context.Context, arg []InsertPreflightTreatmentsParams) (int64, error) {
+	return q.db.CopyFrom(ctx, []string{"preflight_treatments"}, []string{"preflight_id", "fingerprint", "works"}, &iteratorForInsertPreflightTreatments{rows: arg})
+}
+
 // iteratorForInsertTelemetry implements pgx.CopyFromSource.
 type iteratorForInsertTelemetry struct {
 	rows                 []InsertTelemetryParams

@@ -42,7 +42,7 @@ func (q *Queries) EndPreflight(ctx context.Context, arg EndPreflightParams) erro
 }
 
 const insertPreflight = `-- name: InsertPreflight :exec
-INSERT INTO preflights (id, topology, radio, nodes, started_at) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO preflights (id, topology, radio, nodes, plan, started_at) VALUES ($1, $2, $3, $4, $5, $6)
 `
 
 type InsertPreflightParams struct {
@@ -50,6 +50,7 @@ type InsertPreflightParams struct {
 	Topology  string
 	Radio     string
 	Nodes     []string
+	Plan      string
 	StartedAt time.Time
 }
 
@@ -59,6 +60,7 @@ func (q *Queries) InsertPreflight(ctx context.Context, arg InsertPreflightParams
 		arg.Topology,
 		arg.Radio,
 		arg.Nodes,
+		arg.Plan,
 		arg.StartedAt,
 	)
 	return err
@@ -75,6 +77,12 @@ type InsertPreflightChecksParams struct {
 	Expected    string
 	Meaning     string
 	Remedy      string
+}
+
+type InsertPreflightTreatmentsParams struct {
+	PreflightID string
+	Fingerprint string
+	Works       bool
 }
 
 const keepLink = `-- name: KeepLink :exec
@@ -142,7 +150,7 @@ func (q *Queries) Links(ctx context.Context) ([]Link, error) {
 }
 
 const newestPreflight = `-- name: NewestPreflight :one
-SELECT id, ordinal, topology, radio, nodes, started_at, ended_at FROM preflights ORDER BY ordinal DESC LIMIT 1
+SELECT id, ordinal, topology, radio, nodes, started_at, ended_at, plan FROM preflights ORDER BY ordinal DESC LIMIT 1
 `
 
 func (q *Queries) NewestPreflight(ctx context.Context) (Preflight, error) {
@@ -156,12 +164,50 @@ func (q *Queries) NewestPreflight(ctx context.Context) (Preflight, error) {
 		&i.Nodes,
 		&i.StartedAt,
 		&i.EndedAt,
+		&i.Plan,
 	)
 	return i, err
 }
 
+const newestPreflightTreatments = `-- name: NewestPreflightTreatments :many
+SELECT DISTINCT ON (t.fingerprint) t.fingerprint, t.works FROM preflight_treatments t JOIN preflights p ON p.id = t.preflight_id
+WHERE t.fingerprint = ANY ($1::text[]) AND p.ended_at >= $2::timestamptz
+ORDER BY t.fingerprint, p.ordinal DESC
+`
+
+type NewestPreflightTreatmentsParams struct {
+	Fingerprints []string
+	Since        time.Time
+}
+
+type NewestPreflightTreatmentsRow struct {
+	Fingerprint string
+	Works       bool
+}
+
+// What the newest preflight that has ended since a moment found, of each of these treatments.
+func (q *Queries) NewestPreflightTreatments(ctx context.Context, arg NewestPreflightTreatmentsParams) ([]NewestPreflightTreatmentsRow, error) {
+	rows, err := q.db.Query(ctx, newestPreflightTreatments, arg.Fingerprints, arg.Since)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []NewestPreflightTreatmentsRow{}
+	for rows.Next() {
+		var i NewestPreflightTreatmentsRow
+		if err := rows.Scan(&i.Fingerprint, &i.Works); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const openPreflights = `-- name: OpenPreflights :many
-SELECT id, ordinal, topology, radio, nodes, started_at, ended_at FROM preflights WHERE ended_at IS NULL ORDER BY ordinal
+SELECT id, ordinal, topology, radio, nodes, started_at, ended_at, plan FROM preflights WHERE ended_at IS NULL ORDER BY ordinal
 `
 
 func (q *Queries) OpenPreflights(ctx context.Context) ([]Preflight, error) {
@@ -181,6 +227,7 @@ func (q *Queries) OpenPreflights(ctx context.Context) ([]Preflight, error) {
 			&i.Nodes,
 			&i.StartedAt,
 			&i.EndedAt,
+			&i.Plan,
 		); err != nil {
 			return nil, err
 		}
@@ -193,7 +240,7 @@ func (q *Queries) OpenPreflights(ctx context.Context) ([]Preflight, error) {
 }
 
 const preflight = `-- name: Preflight :one
-SELECT id, ordinal, topology, radio, nodes, started_at, ended_at FROM preflights WHERE id = $1
+SELECT id, ordinal, topology, radio, nodes, started_at, ended_at, plan FROM preflights WHERE id = $1
 `
 
 func (q *Queries) Preflight(ctx context.Context, id string) (Preflight, error) {
@@ -207,6 +254,7 @@ func (q *Queries) Preflight(ctx context.Context, id string) (Preflight, error) {
 		&i.Nodes,
 		&i.StartedAt,
 		&i.EndedAt,
+		&i.Plan,
 	)
 	return i, err
 }

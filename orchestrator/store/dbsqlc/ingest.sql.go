@@ -66,8 +66,8 @@ func (q *Queries) ConnectFlow(ctx context.Context, arg ConnectFlowParams) (int64
 
 const endAttempt = `-- name: EndAttempt :execrows
 UPDATE attempts SET ended_seq = $1::bigint, ended_at = $2::timestamptz, verdict = $3::text, reason = $4,
-    message = $5, duration_ns = $6::bigint, dead_ns = $7::bigint, radio = $8, log = $9
-WHERE run_id = $10 AND trial = $11 AND attempt = $12 AND ended_seq IS NULL
+    message = $5, duration_ns = $6::bigint, dead_ns = $7::bigint, radio = $8, log = $9, host = $10
+WHERE run_id = $11 AND trial = $12 AND attempt = $13 AND ended_seq IS NULL
 `
 
 type EndAttemptParams struct {
@@ -80,6 +80,7 @@ type EndAttemptParams struct {
 	DeadNs     int64
 	Radio      json.RawMessage
 	Log        string
+	Host       json.RawMessage
 	RunID      string
 	Trial      int32
 	Attempt    int32
@@ -96,6 +97,7 @@ func (q *Queries) EndAttempt(ctx context.Context, arg EndAttemptParams) (int64, 
 		arg.DeadNs,
 		arg.Radio,
 		arg.Log,
+		arg.Host,
 		arg.RunID,
 		arg.Trial,
 		arg.Attempt,
@@ -276,8 +278,8 @@ type InsertJournalParams struct {
 }
 
 const insertReception = `-- name: InsertReception :exec
-INSERT INTO receptions (run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+INSERT INTO receptions (run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message, packets_ns)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 `
 
 type InsertReceptionParams struct {
@@ -292,6 +294,7 @@ type InsertReceptionParams struct {
 	Digest    *string
 	Code      string
 	Message   string
+	PacketsNs *int64
 }
 
 func (q *Queries) InsertReception(ctx context.Context, arg InsertReceptionParams) error {
@@ -307,6 +310,7 @@ func (q *Queries) InsertReception(ctx context.Context, arg InsertReceptionParams
 		arg.Digest,
 		arg.Code,
 		arg.Message,
+		arg.PacketsNs,
 	)
 	return err
 }

@@ -86,10 +86,24 @@ func (q *Queries) ConformanceResults(ctx context.Context) ([]Conformance, error)
 const deleteSavedPlan = `-- name: DeleteSavedPlan :execrows
 DELETE FROM saved_plans p WHERE p.name = $1
     AND NOT EXISTS (SELECT FROM schedules s WHERE s.plan = p.name AND s.ended_at IS NULL)
+    AND NOT EXISTS (SELECT FROM recurrences r WHERE r.plan = p.name AND r.state IN ('active', 'paused'))
 `
 
 func (q *Queries) DeleteSavedPlan(ctx context.Context, name string) (int64, error) {
 	result, err := q.db.Exec(ctx, deleteSavedPlan, name)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const dropWaitingStart = `-- name: DropWaitingStart :execrows
+DELETE FROM schedules WHERE recurrence_id = $1 AND state = 'waiting'
+`
+
+// A start that was entered and has not come: its rule is paused or removed.
+func (q *Queries) DropWaitingStart(ctx context.Context, recurrenceID *string) (int64, error) {
+	result, err := q.db.Exec(ctx, dropWaitingStart, recurrenceID)
 	if err != nil {
 		return 0, err
 	}
@@ -125,6 +139,106 @@ func (q *Queries) EndSchedule(ctx context.Context, arg EndScheduleParams) (int64
 	return result.RowsAffected(), nil
 }
 
+const enterStart = `-- name: EnterStart :execrows
+WITH entered AS (
+    UPDATE recurrences SET entered_until = $3 WHERE recurrences.id = $8 AND recurrences.state = 'active' AND entered_until < $3
+    RETURNING recurrences.id, recurrences.plan, recurrences.estimated_seconds, recurrences.given_by, recurrences.patience_seconds
+)
+INSERT INTO schedules (id, plan, plan_text, plan_hash, start_at, estimated_seconds, name, given_by, given_at, message, patience_seconds, recurrence_id, number)
+SELECT $1::text, plan, $2::bytea, encode(sha256($2::bytea), 'hex'), $3, estimated_seconds,
+    $4::text, given_by, $5::timestamptz, $6::text, patience_seconds, id, $7::integer
+FROM entered
+`
+
+type EnterStartParams struct {
+	ID           string
+	PlanText     []byte
+	StartAt      time.Time
+	Name         string
+	GivenAt      time.Time
+	Message      string
+	Number       int32
+	RecurrenceID string
+}
+
+// The next start by a rule, unless the rule was paused, removed or entered meanwhile.
+func (q *Queries) EnterStart(ctx context.Context, arg EnterStartParams) (int64, error) {
+	result, err := q.db.Exec(ctx, enterStart,
+		arg.ID,
+		arg.PlanText,
+		arg.StartAt,
+		arg.Name,
+		arg.GivenAt,
+		arg.Message,
+		arg.Number,
+		arg.RecurrenceID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const formerStillOpen = `-- name: FormerStillOpen :many
+SELECT r.id FROM runs r JOIN schedules s ON s.campaign_id = r.campaign_id
+WHERE s.recurrence_id = $1 AND r.ended_at IS NULL ORDER BY r.ordinal LIMIT 1
+`
+
+// Runs that earlier starts by the rule have begun and that have not ended.
+func (q *Queries) FormerStillOpen(ctx context.Context, recurrenceID *string) ([]string, error) {
+	rows, err := q.db.Query(ctx, formerStillOpen, recurrenceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const insertRecurrence = `-- name: InsertRecurrence :exec
+INSERT INTO recurrences (id, plan, plan_text, rule, estimated_seconds, name, given_by, given_at, entered_until, patience_seconds)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+`
+
+type InsertRecurrenceParams struct {
+	ID               string
+	Plan             string
+	PlanText         []byte
+	Rule             string
+	EstimatedSeconds float64
+	Name             string
+	GivenBy          string
+	GivenAt          time.Time
+	EnteredUntil     time.Time
+	PatienceSeconds  float64
+}
+
+func (q *Queries) InsertRecurrence(ctx context.Context, arg InsertRecurrenceParams) error {
+	_, err := q.db.Exec(ctx, insertRecurrence,
+		arg.ID,
+		arg.Plan,
+		arg.PlanText,
+		arg.Rule,
+		arg.EstimatedSeconds,
+		arg.Name,
+		arg.GivenBy,
+		arg.GivenAt,
+		arg.EnteredUntil,
+		arg.PatienceSeconds,
+	)
+	return err
+}
+
 const insertSavedPlan = `-- name: InsertSavedPlan :execrows
 INSERT INTO saved_plans (name, text, revision, changed_at) VALUES ($1, $2, 1, $3) ON CONFLICT (name) DO NOTHING
 `
@@ -144,8 +258,8 @@ func (q *Queries) InsertSavedPlan(ctx context.Context, arg InsertSavedPlanParams
 }
 
 const insertSchedule = `-- name: InsertSchedule :exec
-INSERT INTO schedules (id, plan, plan_text, plan_hash, start_at, estimated_seconds, name, given_by, given_at, message)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+INSERT INTO schedules (id, plan, plan_text, plan_hash, start_at, estimated_seconds, name, given_by, given_at, message, patience_seconds)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 `
 
 type InsertScheduleParams struct {
@@ -159,6 +273,7 @@ type InsertScheduleParams struct {
 	GivenBy          string
 	GivenAt          time.Time
 	Message          string
+	PatienceSeconds  float64
 }
 
 func (q *Queries) InsertSchedule(ctx context.Context, arg InsertScheduleParams) error {
@@ -173,6 +288,7 @@ func (q *Queries) InsertSchedule(ctx context.Context, arg InsertScheduleParams) 
 		arg.GivenBy,
 		arg.GivenAt,
 		arg.Message,
+		arg.PatienceSeconds,
 	)
 	return err
 }
@@ -201,8 +317,65 @@ func (q *Queries) KeepConformance(ctx context.Context, arg KeepConformanceParams
 	return err
 }
 
+const lastStarts = `-- name: LastStarts :many
+SELECT s.id, s.plan, s.start_at, s.estimated_seconds, s.name, s.given_by, s.state, s.message, s.campaign_id, s.patience_seconds, s.recurrence_id, s.number FROM recurrences r
+CROSS JOIN LATERAL (
+    SELECT id, plan, plan_text, plan_hash, start_at, estimated_seconds, name, given_by, given_at, state, message, campaign_id, claimed_at, ended_at, patience_seconds, recurrence_id, number FROM schedules x WHERE x.recurrence_id = r.id AND x.ended_at IS NOT NULL ORDER BY x.number DESC LIMIT $1
+) AS s
+WHERE r.state <> 'removed' ORDER BY r.given_at, r.id, s.number DESC
+`
+
+type LastStartsRow struct {
+	ID               string
+	Plan             string
+	StartAt          time.Time
+	EstimatedSeconds float64
+	Name             string
+	GivenBy          string
+	State            string
+	Message          string
+	CampaignID       *string
+	PatienceSeconds  float64
+	RecurrenceID     *string
+	Number           *int32
+}
+
+// The last starts by each rule that have ended, the newest first.
+func (q *Queries) LastStarts(ctx context.Context, count int32) ([]LastStartsRow, error) {
+	rows, err := q.db.Query(ctx, lastStarts, count)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LastStartsRow{}
+	for rows.Next() {
+		var i LastStartsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Plan,
+			&i.StartAt,
+			&i.EstimatedSeconds,
+			&i.Name,
+			&i.GivenBy,
+			&i.State,
+			&i.Message,
+			&i.CampaignID,
+			&i.PatienceSeconds,
+			&i.RecurrenceID,
+			&i.Number,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const openSchedules = `-- name: OpenSchedules :many
-SELECT id, plan, plan_text, plan_hash, start_at, estimated_seconds, name, given_by, given_at, state, message, campaign_id, claimed_at, ended_at FROM schedules WHERE ended_at IS NULL ORDER BY start_at, id
+SELECT id, plan, plan_text, plan_hash, start_at, estimated_seconds, name, given_by, given_at, state, message, campaign_id, claimed_at, ended_at, patience_seconds, recurrence_id, number FROM schedules WHERE ended_at IS NULL ORDER BY start_at, id
 `
 
 func (q *Queries) OpenSchedules(ctx context.Context) ([]Schedule, error) {
@@ -229,6 +402,142 @@ func (q *Queries) OpenSchedules(ctx context.Context) ([]Schedule, error) {
 			&i.CampaignID,
 			&i.ClaimedAt,
 			&i.EndedAt,
+			&i.PatienceSeconds,
+			&i.RecurrenceID,
+			&i.Number,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const postponeSchedule = `-- name: PostponeSchedule :exec
+UPDATE schedules SET state = 'waiting', message = $2 WHERE id = $1 AND state = 'starting'
+`
+
+type PostponeScheduleParams struct {
+	ID      string
+	Message string
+}
+
+// What was claimed and could not start is tried again.
+func (q *Queries) PostponeSchedule(ctx context.Context, arg PostponeScheduleParams) error {
+	_, err := q.db.Exec(ctx, postponeSchedule, arg.ID, arg.Message)
+	return err
+}
+
+const recurrence = `-- name: Recurrence :one
+SELECT id, plan, state FROM recurrences WHERE id = $1
+`
+
+type RecurrenceRow struct {
+	ID    string
+	Plan  string
+	State string
+}
+
+func (q *Queries) Recurrence(ctx context.Context, id string) (RecurrenceRow, error) {
+	row := q.db.QueryRow(ctx, recurrence, id)
+	var i RecurrenceRow
+	err := row.Scan(&i.ID, &i.Plan, &i.State)
+	return i, err
+}
+
+const recurrences = `-- name: Recurrences :many
+SELECT id, plan, rule, estimated_seconds, name, given_by, state, entered_until FROM recurrences
+WHERE state <> 'removed' ORDER BY given_at, id
+`
+
+type RecurrencesRow struct {
+	ID               string
+	Plan             string
+	Rule             string
+	EstimatedSeconds float64
+	Name             string
+	GivenBy          string
+	State            string
+	EnteredUntil     time.Time
+}
+
+// Those that people have not removed, in the order in which they were made.
+func (q *Queries) Recurrences(ctx context.Context) ([]RecurrencesRow, error) {
+	rows, err := q.db.Query(ctx, recurrences)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RecurrencesRow{}
+	for rows.Next() {
+		var i RecurrencesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Plan,
+			&i.Rule,
+			&i.EstimatedSeconds,
+			&i.Name,
+			&i.GivenBy,
+			&i.State,
+			&i.EnteredUntil,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const recurrencesToEnter = `-- name: RecurrencesToEnter :many
+SELECT r.id, r.plan, r.plan_text, r.rule, r.estimated_seconds, r.patience_seconds, r.name, r.given_by, r.given_at, r.state, r.entered_until, COALESCE((SELECT max(s.number) FROM schedules s WHERE s.recurrence_id = r.id), 0)::integer AS entered FROM recurrences r
+WHERE r.state = 'active' AND NOT EXISTS (SELECT FROM schedules s WHERE s.recurrence_id = r.id AND s.ended_at IS NULL)
+ORDER BY r.given_at, r.id
+`
+
+type RecurrencesToEnterRow struct {
+	ID               string
+	Plan             string
+	PlanText         []byte
+	Rule             string
+	EstimatedSeconds float64
+	PatienceSeconds  float64
+	Name             string
+	GivenBy          string
+	GivenAt          time.Time
+	State            string
+	EnteredUntil     time.Time
+	Entered          int32
+}
+
+// Active ones of which no start waits.
+func (q *Queries) RecurrencesToEnter(ctx context.Context) ([]RecurrencesToEnterRow, error) {
+	rows, err := q.db.Query(ctx, recurrencesToEnter)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RecurrencesToEnterRow{}
+	for rows.Next() {
+		var i RecurrencesToEnterRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Plan,
+			&i.PlanText,
+			&i.Rule,
+			&i.EstimatedSeconds,
+			&i.PatienceSeconds,
+			&i.Name,
+			&i.GivenBy,
+			&i.GivenAt,
+			&i.State,
+			&i.EnteredUntil,
+			&i.Entered,
 		); err != nil {
 			return nil, err
 		}
@@ -286,7 +595,7 @@ func (q *Queries) SavedPlans(ctx context.Context) ([]SavedPlan, error) {
 }
 
 const schedule = `-- name: Schedule :one
-SELECT id, plan, start_at, estimated_seconds, name, given_by, state, message, campaign_id FROM schedules WHERE id = $1
+SELECT id, plan, start_at, estimated_seconds, name, given_by, state, message, campaign_id, patience_seconds, recurrence_id, number FROM schedules WHERE id = $1
 `
 
 type ScheduleRow struct {
@@ -299,6 +608,9 @@ type ScheduleRow struct {
 	State            string
 	Message          string
 	CampaignID       *string
+	PatienceSeconds  float64
+	RecurrenceID     *string
+	Number           *int32
 }
 
 func (q *Queries) Schedule(ctx context.Context, id string) (ScheduleRow, error) {
@@ -314,12 +626,15 @@ func (q *Queries) Schedule(ctx context.Context, id string) (ScheduleRow, error) 
 		&i.State,
 		&i.Message,
 		&i.CampaignID,
+		&i.PatienceSeconds,
+		&i.RecurrenceID,
+		&i.Number,
 	)
 	return i, err
 }
 
 const schedules = `-- name: Schedules :many
-SELECT id, plan, start_at, estimated_seconds, name, given_by, state, message, campaign_id FROM schedules
+SELECT id, plan, start_at, estimated_seconds, name, given_by, state, message, campaign_id, patience_seconds, recurrence_id, number FROM schedules
 ORDER BY ended_at IS NOT NULL, CASE WHEN ended_at IS NULL THEN start_at END, ended_at DESC, id LIMIT $1
 `
 
@@ -333,6 +648,9 @@ type SchedulesRow struct {
 	State            string
 	Message          string
 	CampaignID       *string
+	PatienceSeconds  float64
+	RecurrenceID     *string
+	Number           *int32
 }
 
 // What is to come first, then what has ended, newest first.
@@ -355,6 +673,9 @@ func (q *Queries) Schedules(ctx context.Context, limit int32) ([]SchedulesRow, e
 			&i.State,
 			&i.Message,
 			&i.CampaignID,
+			&i.PatienceSeconds,
+			&i.RecurrenceID,
+			&i.Number,
 		); err != nil {
 			return nil, err
 		}
@@ -364,6 +685,33 @@ func (q *Queries) Schedules(ctx context.Context, limit int32) ([]SchedulesRow, e
 		return nil, err
 	}
 	return items, nil
+}
+
+const setRecurrence = `-- name: SetRecurrence :execrows
+UPDATE recurrences r SET state = $1, entered_until = GREATEST($2::timestamptz,
+    (SELECT max(s.start_at) FROM schedules s WHERE s.recurrence_id = r.id AND s.ended_at IS NOT NULL))
+WHERE r.id = $3 AND r.state = ANY($4::text[])
+`
+
+type SetRecurrenceParams struct {
+	State      string
+	Now        time.Time
+	ID         string
+	FromStates []string
+}
+
+// Starts up to now that were not entered are not made up; one that has ended is not entered again.
+func (q *Queries) SetRecurrence(ctx context.Context, arg SetRecurrenceParams) (int64, error) {
+	result, err := q.db.Exec(ctx, setRecurrence,
+		arg.State,
+		arg.Now,
+		arg.ID,
+		arg.FromStates,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const updateSavedPlan = `-- name: UpdateSavedPlan :execrows

@@ -42,6 +42,7 @@ type Attempt struct {
 	CommonWindow json.RawMessage
 	Undecided    *string
 	Control      json.RawMessage
+	Host         json.RawMessage
 }
 
 type AttemptMark struct {
@@ -86,6 +87,7 @@ type Campaign struct {
 	PlanText  []byte
 	PlanHash  string
 	CreatedAt time.Time
+	Caveats   []string
 }
 
 type ChangeRequest struct {
@@ -171,6 +173,25 @@ type Flow struct {
 	Info       json.RawMessage
 }
 
+type Import struct {
+	CampaignID string
+	Plan       string
+	Runs       int32
+	Trials     int32
+	CreatedAt  time.Time
+	Place      string
+	Radios     []string
+	Topologies []string
+	SizesBytes []int64
+	Treatments []string
+	Content    []byte
+	Sha256     string
+	Origin     string
+	FileName   string
+	GivenBy    string
+	GivenAt    time.Time
+}
+
 type InvalidAttempt struct {
 	RunID   string
 	Trial   int32
@@ -231,6 +252,8 @@ type Node struct {
 	RegisteredAt  time.Time
 	LastContactAt time.Time
 	Virtual       bool
+	Lab           string
+	LabProblem    string
 }
 
 type NodeCertificate struct {
@@ -265,6 +288,7 @@ type Preflight struct {
 	Nodes     []string
 	StartedAt time.Time
 	EndedAt   *time.Time
+	Plan      string
 }
 
 type PreflightCheck struct {
@@ -278,6 +302,12 @@ type PreflightCheck struct {
 	Expected    string
 	Meaning     string
 	Remedy      string
+}
+
+type PreflightTreatment struct {
+	PreflightID string
+	Fingerprint string
+	Works       bool
 }
 
 type Probe struct {
@@ -321,12 +351,27 @@ type Reception struct {
 	Digest    *string
 	Code      string
 	Message   string
+	PacketsNs *int64
 }
 
 type RecoveryCode struct {
 	UserName string
 	Hash     []byte
 	UsedAt   *time.Time
+}
+
+type Recurrence struct {
+	ID               string
+	Plan             string
+	PlanText         []byte
+	Rule             string
+	EstimatedSeconds float64
+	PatienceSeconds  float64
+	Name             string
+	GivenBy          string
+	GivenAt          time.Time
+	State            string
+	EnteredUntil     time.Time
 }
 
 type Run struct {
@@ -414,6 +459,7 @@ type RunOverview struct {
 	PauseReason           string
 	Sealed                bool
 	LateRecords           int64
+	Aborting              bool
 }
 
 type RunSignature struct {
@@ -475,6 +521,9 @@ type Schedule struct {
 	CampaignID       *string
 	ClaimedAt        *time.Time
 	EndedAt          *time.Time
+	PatienceSeconds  float64
+	RecurrenceID     *string
+	Number           *int32
 }
 
 type SecondFactor struct {

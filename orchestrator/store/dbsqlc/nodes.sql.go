@@ -72,8 +72,19 @@ func (q *Queries) LatestClockOffsets(ctx context.Context) ([]LatestClockOffsetsR
 	return items, nil
 }
 
+const nodeIsVirtual = `-- name: NodeIsVirtual :one
+SELECT virtual FROM nodes WHERE name = $1
+`
+
+func (q *Queries) NodeIsVirtual(ctx context.Context, name string) (bool, error) {
+	row := q.db.QueryRow(ctx, nodeIsVirtual, name)
+	var virtual bool
+	err := row.Scan(&virtual)
+	return virtual, err
+}
+
 const nodes = `-- name: Nodes :many
-SELECT name, role, version, host, kernel, radio, emulated, radio_address, disk_free_bytes, drivers, incarnation, registered_at, last_contact_at, virtual FROM nodes ORDER BY name
+SELECT name, role, version, host, kernel, radio, emulated, radio_address, disk_free_bytes, drivers, incarnation, registered_at, last_contact_at, virtual, lab, lab_problem FROM nodes ORDER BY name
 `
 
 func (q *Queries) Nodes(ctx context.Context) ([]Node, error) {
@@ -100,6 +111,8 @@ func (q *Queries) Nodes(ctx context.Context) ([]Node, error) {
 			&i.RegisteredAt,
 			&i.LastContactAt,
 			&i.Virtual,
+			&i.Lab,
+			&i.LabProblem,
 		); err != nil {
 			return nil, err
 		}
@@ -185,11 +198,12 @@ func (q *Queries) TouchNodes(ctx context.Context, arg TouchNodesParams) error {
 }
 
 const upsertNode = `-- name: UpsertNode :exec
-INSERT INTO nodes (name, role, version, host, kernel, radio, emulated, radio_address, disk_free_bytes, drivers, incarnation, virtual, registered_at, last_contact_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, now(), now())
+INSERT INTO nodes (name, role, version, host, kernel, radio, emulated, radio_address, disk_free_bytes, drivers, incarnation, virtual, lab, lab_problem, registered_at, last_contact_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, now(), now())
 ON CONFLICT (name) DO UPDATE SET role = excluded.role, version = excluded.version, host = excluded.host, kernel = excluded.kernel,
     radio = excluded.radio, emulated = excluded.emulated, radio_address = excluded.radio_address,
     disk_free_bytes = excluded.disk_free_bytes, drivers = excluded.drivers, incarnation = excluded.incarnation, virtual = excluded.virtual,
+    lab = excluded.lab, lab_problem = excluded.lab_problem,
     -- When this start of the agent was first heard of.
     registered_at = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.registered_at ELSE excluded.registered_at END,
     last_contact_at = now()
@@ -208,6 +222,8 @@ type UpsertNodeParams struct {
 	Drivers       json.RawMessage
 	Incarnation   string
 	Virtual       bool
+	Lab           string
+	LabProblem    string
 }
 
 func (q *Queries) UpsertNode(ctx context.Context, arg UpsertNodeParams) error {
@@ -224,6 +240,8 @@ func (q *Queries) UpsertNode(ctx context.Context, arg UpsertNodeParams) error {
 		arg.Drivers,
 		arg.Incarnation,
 		arg.Virtual,
+		arg.Lab,
+		arg.LabProblem,
 	)
 	return err
 }

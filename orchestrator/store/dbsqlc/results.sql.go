@@ -13,8 +13,8 @@ import (
 
 const attempts = `-- name: Attempts :many
 SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns,
-       (CASE WHEN jsonb_typeof(radio) = 'object' THEN radio - 'channels' ELSE radio END)::jsonb AS radio,
-       log, ideal_ns, coded_bound_ns, common_window, undecided, control
+       (CASE WHEN jsonb_typeof(radio) = 'object' THEN radio - '{channels,traffic}'::text[] ELSE radio END)::jsonb AS radio,
+       log, ideal_ns, coded_bound_ns, common_window, undecided, control, host
 FROM attempts WHERE run_id = $1 ORDER BY trial, attempt
 `
 
@@ -38,9 +38,11 @@ type AttemptsRow struct {
 	CommonWindow json.RawMessage
 	Undecided    *string
 	Control      json.RawMessage
+	Host         json.RawMessage
 }
 
-// The histories of the channels are most of a radio's report: only ChannelsOfRun reads them.
+// The histories of the channels are most of a radio's report: only ChannelsOfRun reads them,
+// and only WindowFlows its traffic.
 func (q *Queries) Attempts(ctx context.Context, runID string) ([]AttemptsRow, error) {
 	rows, err := q.db.Query(ctx, attempts, runID)
 	if err != nil {
@@ -70,6 +72,7 @@ func (q *Queries) Attempts(ctx context.Context, runID string) ([]AttemptsRow, er
 			&i.CommonWindow,
 			&i.Undecided,
 			&i.Control,
+			&i.Host,
 		); err != nil {
 			return nil, err
 		}
@@ -82,7 +85,7 @@ func (q *Queries) Attempts(ctx context.Context, runID string) ([]AttemptsRow, er
 }
 
 const attemptsAfter = `-- name: AttemptsAfter :many
-SELECT a.run_id, a.trial, a.attempt, a.started_seq, a.started_at, a.ended_seq, a.ended_at, a.verdict, a.reason, a.message, a.duration_ns, a.dead_ns, a.radio, a.log, a.ideal_ns, a.coded_bound_ns, a.common_window, a.undecided, a.control, t.iteration, t.treatment, (a.ended_seq IS NOT NULL AND (t.verdict IS NOT NULL OR r.ended_at IS NOT NULL OR later.yes))::boolean AS settled,
+SELECT a.run_id, a.trial, a.attempt, a.started_seq, a.started_at, a.ended_seq, a.ended_at, a.verdict, a.reason, a.message, a.duration_ns, a.dead_ns, a.radio, a.log, a.ideal_ns, a.coded_bound_ns, a.common_window, a.undecided, a.control, a.host, t.iteration, t.treatment, (a.ended_seq IS NOT NULL AND (t.verdict IS NOT NULL OR r.ended_at IS NOT NULL OR later.yes))::boolean AS settled,
        (t.verdict IS NOT NULL AND NOT later.yes)::boolean AS last
 FROM attempts a
 JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
@@ -136,6 +139,7 @@ func (q *Queries) AttemptsAfter(ctx context.Context, arg AttemptsAfterParams) ([
 			&i.Attempt.CommonWindow,
 			&i.Attempt.Undecided,
 			&i.Attempt.Control,
+			&i.Attempt.Host,
 			&i.Iteration,
 			&i.Treatment,
 			&i.Settled,
@@ -152,7 +156,7 @@ func (q *Queries) AttemptsAfter(ctx context.Context, arg AttemptsAfterParams) ([
 }
 
 const attemptsOfTrials = `-- name: AttemptsOfTrials :many
-SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns, coded_bound_ns, common_window, undecided, control FROM attempts WHERE run_id = $1 AND trial = ANY ($2::integer[]) ORDER BY trial, attempt
+SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns, coded_bound_ns, common_window, undecided, control, host FROM attempts WHERE run_id = $1 AND trial = ANY ($2::integer[]) ORDER BY trial, attempt
 `
 
 type AttemptsOfTrialsParams struct {
@@ -189,6 +193,7 @@ func (q *Queries) AttemptsOfTrials(ctx context.Context, arg AttemptsOfTrialsPara
 			&i.CommonWindow,
 			&i.Undecided,
 			&i.Control,
+			&i.Host,
 		); err != nil {
 			return nil, err
 		}
@@ -359,7 +364,7 @@ func (q *Queries) ClockOffsets(ctx context.Context, runID string) ([]ClockOffset
 }
 
 const figureAttempts = `-- name: FigureAttempts :many
-SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns, common_window, control
+SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns, common_window, control, host
 FROM attempts WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt
 `
 
@@ -376,6 +381,7 @@ type FigureAttemptsRow struct {
 	CodedBoundNs json.RawMessage
 	CommonWindow json.RawMessage
 	Control      json.RawMessage
+	Host         json.RawMessage
 }
 
 // What figures are made from: no logs, and of the radio's report only the bounds.
@@ -401,6 +407,7 @@ func (q *Queries) FigureAttempts(ctx context.Context, runs []string) ([]FigureAt
 			&i.CodedBoundNs,
 			&i.CommonWindow,
 			&i.Control,
+			&i.Host,
 		); err != nil {
 			return nil, err
 		}
@@ -499,7 +506,7 @@ func (q *Queries) FigureMarks(ctx context.Context, runs []string) ([]InvalidAtte
 }
 
 const figureReceptions = `-- name: FigureReceptions :many
-SELECT run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message FROM receptions WHERE run_id = ANY ($1::text[]) AND transfer IS NOT NULL ORDER BY seq
+SELECT run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message, packets_ns FROM receptions WHERE run_id = ANY ($1::text[]) AND transfer IS NOT NULL ORDER BY seq
 `
 
 func (q *Queries) FigureReceptions(ctx context.Context, runs []string) ([]Reception, error) {
@@ -523,6 +530,7 @@ func (q *Queries) FigureReceptions(ctx context.Context, runs []string) ([]Recept
 			&i.Digest,
 			&i.Code,
 			&i.Message,
+			&i.PacketsNs,
 		); err != nil {
 			return nil, err
 		}
@@ -685,7 +693,7 @@ func (q *Queries) Misbehaviours(ctx context.Context, runID string) ([]Misbehavio
 }
 
 const receptions = `-- name: Receptions :many
-SELECT run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message FROM receptions WHERE run_id = $1 AND transfer IS NOT NULL ORDER BY seq
+SELECT run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message, packets_ns FROM receptions WHERE run_id = $1 AND transfer IS NOT NULL ORDER BY seq
 `
 
 func (q *Queries) Receptions(ctx context.Context, runID string) ([]Reception, error) {
@@ -709,6 +717,7 @@ func (q *Queries) Receptions(ctx context.Context, runID string) ([]Reception, er
 			&i.Digest,
 			&i.Code,
 			&i.Message,
+			&i.PacketsNs,
 		); err != nil {
 			return nil, err
 		}
@@ -721,7 +730,7 @@ func (q *Queries) Receptions(ctx context.Context, runID string) ([]Reception, er
 }
 
 const receptionsOfTransfers = `-- name: ReceptionsOfTransfers :many
-SELECT run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message FROM receptions WHERE run_id = $1 AND transfer = ANY ($2::text[]) ORDER BY seq
+SELECT run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message, packets_ns FROM receptions WHERE run_id = $1 AND transfer = ANY ($2::text[]) ORDER BY seq
 `
 
 type ReceptionsOfTransfersParams struct {
@@ -750,6 +759,7 @@ func (q *Queries) ReceptionsOfTransfers(ctx context.Context, arg ReceptionsOfTra
 			&i.Digest,
 			&i.Code,
 			&i.Message,
+			&i.PacketsNs,
 		); err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ func (q *Queries) RunLeader(ctx context.Context, runID string) (string, error) {
 const telemetryOf = `-- name: TelemetryOf :many
 SELECT t.node, n.role, t.source, t.kind, t.name, t.unit, t.counter, t.at, t.value
 FROM telemetry t JOIN run_nodes n ON n.run_id = t.run_id AND n.node = t.node
-WHERE t.run_id = $1 AND t.at BETWEEN $2 AND $3 AND t.value IS NOT NULL
+WHERE t.run_id = $1 AND t.at BETWEEN $2 AND $3
 ORDER BY t.node, t.source, t.name, t.at, t.seq
 `
 
@@ -60,7 +60,8 @@ type TelemetryOfRow struct {
 	Value   *float64
 }
 
-// Figures of a run by the nodes' clocks, in order of series and time.
+// Figures of a run by the nodes' clocks, in order of series and time; before those of a source
+// when it could not be read, without a value.
 func (q *Queries) TelemetryOf(ctx context.Context, arg TelemetryOfParams) ([]TelemetryOfRow, error) {
 	rows, err := q.db.Query(ctx, telemetryOf, arg.RunID, arg.Since, arg.Until)
 	if err != nil {

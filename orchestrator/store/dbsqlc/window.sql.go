@@ -109,7 +109,7 @@ func (q *Queries) WindowCandidates(ctx context.Context) ([]WindowCandidatesRow, 
 }
 
 const windowFlows = `-- name: WindowFlows :many
-SELECT f.flow, r.at, r.size_bytes, r.elapsed_ns
+SELECT f.flow, r.at, r.size_bytes, r.elapsed_ns, (a.radio -> 'traffic')::jsonb AS traffic
 FROM attempts a
 JOIN flows f ON f.run_id = a.run_id AND f.trial = a.trial AND f.attempt = a.attempt
 JOIN receptions r ON r.run_id = f.run_id AND r.transfer = f.transfer AND r.digest IS NOT NULL
@@ -128,10 +128,11 @@ type WindowFlowsRow struct {
 	At        time.Time
 	SizeBytes *int64
 	ElapsedNs *int64
+	Traffic   json.RawMessage
 }
 
 // The flows of an attempt that succeeded and has no common window, with the
-// server's last result of each.
+// server's last result of each, and what the emulated radios counted.
 func (q *Queries) WindowFlows(ctx context.Context, arg WindowFlowsParams) ([]WindowFlowsRow, error) {
 	rows, err := q.db.Query(ctx, windowFlows, arg.RunID, arg.Trial, arg.Attempt)
 	if err != nil {
@@ -146,6 +147,7 @@ func (q *Queries) WindowFlows(ctx context.Context, arg WindowFlowsParams) ([]Win
 			&i.At,
 			&i.SizeBytes,
 			&i.ElapsedNs,
+			&i.Traffic,
 		); err != nil {
 			return nil, err
 		}

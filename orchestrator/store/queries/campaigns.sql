@@ -1,5 +1,6 @@
 -- name: InsertCampaign :exec
-INSERT INTO campaigns (id, name, plan, plan_file, plan_text, plan_hash) VALUES ($1, $2, $3, $4, $5, $6);
+INSERT INTO campaigns (id, name, plan, plan_file, plan_text, plan_hash, caveats)
+VALUES ($1, $2, $3, $4, $5, $6, coalesce(sqlc.arg(caveats)::text[], '{}'));
 
 -- name: Campaign :one
 SELECT * FROM campaigns WHERE id = $1;

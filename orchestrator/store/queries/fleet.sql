@@ -1,5 +1,5 @@
 -- name: InsertPreflight :exec
-INSERT INTO preflights (id, topology, radio, nodes, started_at) VALUES ($1, $2, $3, $4, $5);
+INSERT INTO preflights (id, topology, radio, nodes, plan, started_at) VALUES ($1, $2, $3, $4, $5, $6);
 
 -- name: EndPreflight :exec
 UPDATE preflights SET ended_at = $2 WHERE id = $1 AND ended_at IS NULL;
@@ -19,6 +19,15 @@ SELECT * FROM preflight_checks WHERE preflight_id = $1 ORDER BY ordinal;
 -- name: InsertPreflightChecks :copyfrom
 INSERT INTO preflight_checks (preflight_id, ordinal, node, peer, kind, state, found, expected, meaning, remedy)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
+-- name: InsertPreflightTreatments :copyfrom
+INSERT INTO preflight_treatments (preflight_id, fingerprint, works) VALUES ($1, $2, $3);
+
+-- name: NewestPreflightTreatments :many
+-- What the newest preflight that has ended since a moment found, of each of these treatments.
+SELECT DISTINCT ON (t.fingerprint) t.fingerprint, t.works FROM preflight_treatments t JOIN preflights p ON p.id = t.preflight_id
+WHERE t.fingerprint = ANY (sqlc.arg(fingerprints)::text[]) AND p.ended_at >= sqlc.arg(since)::timestamptz
+ORDER BY t.fingerprint, p.ordinal DESC;
 
 -- name: Links :many
 SELECT * FROM links ORDER BY from_node, to_node, network;

@@ -47,12 +47,12 @@ WHERE run_id = sqlc.arg(run_id) AND trial = sqlc.arg(trial) AND attempt = sqlc.a
 
 -- name: EndAttempt :execrows
 UPDATE attempts SET ended_seq = sqlc.arg(ended_seq)::bigint, ended_at = sqlc.arg(ended_at)::timestamptz, verdict = sqlc.arg(verdict)::text, reason = sqlc.arg(reason),
-    message = sqlc.arg(message), duration_ns = sqlc.arg(duration_ns)::bigint, dead_ns = sqlc.arg(dead_ns)::bigint, radio = sqlc.narg(radio), log = sqlc.arg(log)
+    message = sqlc.arg(message), duration_ns = sqlc.arg(duration_ns)::bigint, dead_ns = sqlc.arg(dead_ns)::bigint, radio = sqlc.narg(radio), log = sqlc.arg(log), host = sqlc.narg(host)
 WHERE run_id = sqlc.arg(run_id) AND trial = sqlc.arg(trial) AND attempt = sqlc.arg(attempt) AND ended_seq IS NULL;
 
 -- name: EndTrial :execrows
 UPDATE trials SET verdict = sqlc.arg(verdict)::text WHERE run_id = sqlc.arg(run_id) AND trial = sqlc.arg(trial) AND verdict IS NULL;
 
 -- name: InsertReception :exec
-INSERT INTO receptions (run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+INSERT INTO receptions (run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message, packets_ns)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);

@@ -2,10 +2,11 @@
 SELECT * FROM trials WHERE run_id = $1 ORDER BY trial;
 
 -- name: Attempts :many
--- The histories of the channels are most of a radio's report: only ChannelsOfRun reads them.
+-- The histories of the channels are most of a radio's report: only ChannelsOfRun reads them,
+-- and only WindowFlows its traffic.
 SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns,
-       (CASE WHEN jsonb_typeof(radio) = 'object' THEN radio - 'channels' ELSE radio END)::jsonb AS radio,
-       log, ideal_ns, coded_bound_ns, common_window, undecided, control
+       (CASE WHEN jsonb_typeof(radio) = 'object' THEN radio - '{channels,traffic}'::text[] ELSE radio END)::jsonb AS radio,
+       log, ideal_ns, coded_bound_ns, common_window, undecided, control, host
 FROM attempts WHERE run_id = $1 ORDER BY trial, attempt;
 
 -- name: AttemptsAfter :many
@@ -80,7 +81,7 @@ SELECT * FROM trials WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial;
 
 -- name: FigureAttempts :many
 -- What figures are made from: no logs, and of the radio's report only the bounds.
-SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns, common_window, control
+SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns, common_window, control, host
 FROM attempts WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial, attempt;
 
 -- name: FigureFlows :many

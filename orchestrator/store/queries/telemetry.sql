@@ -3,10 +3,11 @@ INSERT INTO telemetry (run_id, node, seq, at, source, kind, name, unit, value, c
 VALUES (@run_id, @node, @seq, @at, @source, @kind, @name, @unit, @value, @counter, @error);
 
 -- name: TelemetryOf :many
--- Figures of a run by the nodes' clocks, in order of series and time.
+-- Figures of a run by the nodes' clocks, in order of series and time; before those of a source
+-- when it could not be read, without a value.
 SELECT t.node, n.role, t.source, t.kind, t.name, t.unit, t.counter, t.at, t.value
 FROM telemetry t JOIN run_nodes n ON n.run_id = t.run_id AND n.node = t.node
-WHERE t.run_id = @run_id AND t.at BETWEEN @since AND @until AND t.value IS NOT NULL
+WHERE t.run_id = @run_id AND t.at BETWEEN @since AND @until
 ORDER BY t.node, t.source, t.name, t.at, t.seq;
 
 -- name: RunLeader :one

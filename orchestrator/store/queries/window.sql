@@ -11,8 +11,8 @@ SELECT DISTINCT trial, attempt FROM flows WHERE run_id = sqlc.arg(run_id) AND tr
 
 -- name: WindowFlows :many
 -- The flows of an attempt that succeeded and has no common window, with the
--- server's last result of each.
-SELECT f.flow, r.at, r.size_bytes, r.elapsed_ns
+-- server's last result of each, and what the emulated radios counted.
+SELECT f.flow, r.at, r.size_bytes, r.elapsed_ns, (a.radio -> 'traffic')::jsonb AS traffic
 FROM attempts a
 JOIN flows f ON f.run_id = a.run_id AND f.trial = a.trial AND f.attempt = a.attempt
 JOIN receptions r ON r.run_id = f.run_id AND r.transfer = f.transfer AND r.digest IS NOT NULL

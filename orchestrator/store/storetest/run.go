@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/protocols/contract"
@@ -98,14 +100,20 @@ func (j *Journal) Add(typ journal.Type, body any) {
 	j.Records = append(j.Records, rec)
 }
 
+// LabKey is of the lab that vouches for the test's nodes.
+var LabKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+
 // Begin writes what every node's journal begins with.
 func (j *Journal) Begin(sheet *runsheet.Sheet) {
 	encoded, err := sheet.Encode()
 	if err != nil {
 		panic(err)
 	}
-	j.Add(journal.TypeRunStarted, journal.RunStarted{SheetHash: runsheet.Hash(encoded), Version: "test", Trials: len(sheet.Trials)})
-	j.Add(journal.TypeProvenance, journal.Provenance{Host: "host", Kernel: "kernel", Place: "emulated, real time"})
+	hash := runsheet.Hash(encoded)
+	j.Add(journal.TypeRunStarted, journal.RunStarted{SheetHash: hash, Version: "test", Trials: len(sheet.Trials)})
+	const address = "10.77.0.1"
+	j.Add(journal.TypeProvenance, journal.Provenance{Host: "host", Kernel: "kernel", Place: journal.PlaceEmulated,
+		Lab: &journal.LabProof{LabProof: signature.SignLab(LabKey, journal.LabStatement(j.Run, hash, j.Role, address)), Role: j.Role, Address: address}})
 	j.Add(journal.TypeClockOffset, journal.ClockOffset{When: "before", Offset: 2 * time.Millisecond, Error: time.Millisecond})
 }
 

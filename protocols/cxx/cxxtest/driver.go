@@ -1,7 +1,6 @@
 package cxxtest
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -20,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"linktrial/internal/checkout"
+	"linktrial/internal/payload"
 	"linktrial/protocols/contract"
 )
 
@@ -45,8 +46,11 @@ func Build(t testing.TB, name string) *Driver {
 	t.Helper()
 	out := filepath.Join(os.Getenv("LINKTRIAL_BIN"), "drivers")
 	if _, err := os.Stat(filepath.Join(out, name, name)); os.Getenv("LINKTRIAL_BIN") == "" || err != nil {
-		_, self, _, _ := runtime.Caller(0)
-		cxx := filepath.Dir(filepath.Dir(self))
+		root, err := checkout.Root()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cxx := filepath.Join(root, "protocols", "cxx")
 		// A folder for each driver: their tests run at the same time.
 		out = filepath.Join(cxx, "..", "..", "build", "cxxtest", name)
 		args := []string{"-C", cxx, "OUT=" + out, name}
@@ -80,14 +84,33 @@ type Process struct {
 	Stderr *bytes.Buffer        // once Wait has returned
 	done   chan struct{}
 	code   int
+	source *payload.Source             // of a client; nil: it gets no payload
+	handed map[string]*payload.Arrived // of a server, by transfer
+}
+
+// PayloadKey is the payload's of every client.
+var PayloadKey = payload.NewKey(nil, 7)
+
+// sourceOf is the payload that a document's client gets; nil: none.
+func sourceOf(document []byte) *payload.Source {
+	var p struct {
+		Role     contract.Role
+		Transfer struct {
+			Size int64 `json:"size_bytes"`
+		}
+	}
+	if json.Unmarshal(document, &p) != nil || p.Role != contract.RoleClient || p.Transfer.Size <= 0 {
+		return nil
+	}
+	return payload.NewSource(PayloadKey, p.Transfer.Size)
 }
 
 // Start runs a driver with a document on standard input. The process does not
 // outlive the test.
 func (d *Driver) Start(t testing.TB, document []byte) *Process {
 	t.Helper()
-	p := &Process{t: t, cmd: exec.Command(d.Program), Events: make(chan *contract.Event, 1<<16), Stderr: &bytes.Buffer{}, done: make(chan struct{})}
-	p.cmd.Stdin = bytes.NewReader(document)
+	p := &Process{t: t, cmd: exec.Command(d.Program), Events: make(chan *contract.Event, 1<<16), Stderr: &bytes.Buffer{}, done: make(chan struct{}), source: sourceOf(document), handed: map[string]*payload.Arrived{}}
+	p.cmd.Stdin = payload.Input(document, p.source)
 	p.cmd.Stderr = p.Stderr
 	p.cmd.Env = append(os.Environ(), d.Environment...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -126,18 +149,42 @@ func (d *Driver) Start(t testing.TB, document []byte) *Process {
 
 func (p *Process) read(out io.Reader) {
 	defer close(p.Events)
-	s := bufio.NewScanner(out)
-	s.Buffer(nil, contract.MaxLine+1)
-	for s.Scan() {
-		e, err := contract.ParseEvent(s.Bytes())
+	o := contract.NewOutput(out)
+	for {
+		e, _, block, err := o.Next()
 		if err != nil {
-			p.t.Errorf("line %q: %v", s.Text(), err)
+			if !errors.Is(err, io.EOF) {
+				p.t.Errorf("standard output: %v", err)
+				_, _ = io.Copy(io.Discard, out)
+			}
+			return
+		}
+		if e.Event == contract.KindPayload {
+			p.take(e.Transfer, block)
 			continue
 		}
+		p.digest(e)
 		p.Events <- e
 	}
-	if err := s.Err(); err != nil {
-		p.t.Errorf("standard output: %v", err)
+}
+
+func (p *Process) take(transfer string, b []byte) {
+	if p.handed[transfer] == nil {
+		p.handed[transfer] = &payload.Arrived{}
+	}
+	p.handed[transfer].Add(b)
+}
+
+// digest completes a result, as Linktrial does.
+func (p *Process) digest(e *contract.Event) {
+	switch h := p.handed[e.Transfer]; {
+	case e.Result == nil:
+	case p.source != nil:
+		e.Result.Digest = p.source.Digest(e.Result.SizeBytes)
+	case h == nil:
+		e.Result.Digest = (&payload.Arrived{}).Digest()
+	default:
+		e.Result.Digest = h.Digest()
 	}
 }
 
@@ -205,7 +252,7 @@ func (d *Driver) Parameters(role contract.Role, port int) *contract.Parameters {
 		p.Local.Port = port
 	} else {
 		p.Remote = contract.Endpoint{Address: "127.0.0.1", Port: port}
-		p.Transfer = contract.Transfer{ID: Transfer, SizeBytes: 100_000, Seed: 1<<64 - 1}
+		p.Transfer = contract.Transfer{ID: Transfer, SizeBytes: 100_000}
 	}
 	return p
 }

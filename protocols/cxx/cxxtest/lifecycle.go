@@ -121,22 +121,6 @@ func CheckLoss(t *testing.T, d *Driver, size int64, loss float64, outage time.Du
 	return c.Final
 }
 
-// CheckRejection: a server that expects other bytes must say so at both ends.
-func CheckRejection(t *testing.T, d *Driver) {
-	port := FreePort(t)
-	sp := d.Parameters(contract.RoleServer, port)
-	sp.VerifySeedXOR = 1 << 63
-	server := d.Serve(t, sp)
-	events, code := d.Start(t, Document(t, d.Parameters(contract.RoleClient, port))).Wait()
-	if e := Only(t, events, contract.KindError); e.Code != contract.CodeCorrupted || e.Transfer != Transfer || code != contract.ExitFailed {
-		t.Errorf("client: exit code %d, %s %s", code, e.Code, e.Message)
-	}
-	if e := Only(t, server.transfer(Transfer), contract.KindError); e.Code != contract.CodeCorrupted {
-		t.Errorf("server: %s %s", e.Code, e.Message)
-	}
-	server.stop(t)
-}
-
 // stuck starts a transfer that cannot end: the relay is cut in its middle.
 func stuck(t *testing.T, d *Driver, change func(client *contract.Parameters)) (client, server *Process, relay *Relay) {
 	t.Helper()

@@ -298,10 +298,11 @@ func (e *Edge) Await(ctx context.Context, s *Signal, deadline func() time.Time, 
 }
 
 // How much a connection that is open believes of reports that nobody listens at its
-// other end: so many, after so long a silence.
+// other end: so many, after so long a silence, and at least so many timeouts of its own.
 const (
-	refusals = 3
-	quietFor = time.Second
+	refusals      = 3
+	quietFor      = time.Second
+	quietTimeouts = 4
 )
 
 // Port is what a connection knows of the port at its other end.
@@ -315,13 +316,15 @@ func (p *Port) Heard(now time.Duration) { p.heard, p.reports = now, 0 }
 
 // Refused takes a report that nobody listens there, and returns the error that ends
 // the connection, or nil: a report is not authenticated, so a connection that is open
-// and alive takes no notice of it.
-func (p *Port) Refused(now time.Duration, open bool) error {
+// and alive takes no notice of it. timeout is the time after which the connection takes
+// an acknowledgement for overdue: on a slow path packets of an end that lives, and may
+// have moved to another port, are under way for longer than a second.
+func (p *Port) Refused(now time.Duration, open bool, timeout time.Duration) error {
 	if !open {
 		return syscall.ECONNREFUSED
 	}
 	p.reports++
-	if p.reports >= refusals && now-p.heard > quietFor {
+	if p.reports >= refusals && now-p.heard > max(quietFor, quietTimeouts*timeout) {
 		return syscall.ECONNRESET
 	}
 	return nil

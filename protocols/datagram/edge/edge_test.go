@@ -160,20 +160,23 @@ func TestAwait(t *testing.T) {
 func TestPort(t *testing.T) {
 	t.Parallel()
 	var p edge.Port
-	if err := p.Refused(0, false); !errors.Is(err, syscall.ECONNREFUSED) {
+	if err := p.Refused(0, false, 0); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("while connecting: %v", err)
 	}
 	p.Heard(time.Second)
 	for i, at := range []time.Duration{1100, 1200, 1300, 1400} { // an open connection, heard at 1000
-		if err := p.Refused(at*time.Millisecond, true); err != nil {
+		if err := p.Refused(at*time.Millisecond, true, 10*time.Millisecond); err != nil {
 			t.Errorf("report %d, while alive: %v", i, err)
 		}
 	}
-	if err := p.Refused(2100*time.Millisecond, true); !errors.Is(err, syscall.ECONNRESET) {
+	if err := p.Refused(2100*time.Millisecond, true, 300*time.Millisecond); err != nil {
+		t.Errorf("after silence that is not long for its path: %v", err)
+	}
+	if err := p.Refused(2100*time.Millisecond, true, 10*time.Millisecond); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("after silence: %v", err)
 	}
 	p.Heard(3 * time.Second)
-	if err := p.Refused(5*time.Second, true); err != nil {
+	if err := p.Refused(5*time.Second, true, 0); err != nil {
 		t.Errorf("one report: %v", err)
 	}
 }

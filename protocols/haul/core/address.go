@@ -49,6 +49,10 @@ func (c *Conn) Moved() {
 	}
 }
 
+// Moving reports whether the client's newest packet came from an address that it has
+// not yet proven to be its own.
+func (c *Conn) Moving() bool { return c.move.to.IsValid() }
+
 // from notes the address of an authentic packet of so many bytes.
 func (c *Conn) from(now time.Duration, address netip.AddrPort, size int, newest bool) {
 	if c.client || !address.IsValid() || address == c.peer.address {

@@ -80,9 +80,14 @@ func (c *Conn) full() bool {
 
 // choose decides what the next packet carries.
 func (c *Conn) choose(now time.Duration) (content, uint64) {
-	if c.starved || now < c.nextSend {
+	if c.starved {
 		return nothing, 0
 	}
+	if now < c.nextSend {
+		c.held = c.held || c.waiting()
+		return nothing, 0
+	}
+	c.woken(now)
 	switch {
 	case c.full() && c.probes == 0:
 		return nothing, 0

@@ -22,6 +22,7 @@ const (
 	requestRoom   = 6    // bytes
 	requestCopies = 4
 	burstQuantum  = time.Millisecond
+	mostLate      = 100 * time.Millisecond // of a wake-up that the next packets make up for
 )
 
 // flight is what an end knows of the packets that it has sent.
@@ -37,6 +38,8 @@ type flight struct {
 	asking    uint64 // number of the last packet that will be acknowledged, plus one
 	presumed  uint64 // packets below it are presumed to be lost
 	nextSend  time.Duration
+	held      bool          // a packet waits for nextSend
+	late      time.Duration // by how much such waits ended too late: the longest of them, which fades
 	ping      bool
 	probes    int // packets that may be sent although the window is full
 	overdue   int // timeouts in a row
@@ -252,7 +255,22 @@ func (c *Conn) sentContent(now time.Duration, what content, id uint64, n int) {
 		c.loose = nil
 	}
 	if rate := c.rate.pacing(); rate > 0 {
-		quantum := max(burstQuantum, c.rate.packetTime()/4)
-		c.nextSend = max(c.nextSend, now-quantum) + seconds(float64(n+headers)/rate)
+		c.nextSend = max(c.nextSend, now-c.burst()) + seconds(float64(n+headers)/rate)
 	}
+}
+
+// woken notes that a packet which waited for nextSend may go out. A busy node wakes its
+// programs late, and the radio's queue has shrunk meanwhile by what they did not send.
+func (c *Conn) woken(now time.Duration) {
+	if c.held {
+		c.held = false
+		c.late = max(now-c.nextSend, c.late-c.late/16)
+	}
+}
+
+// burst is the time that the pacing may be behind and make up for at once: the depth of
+// a bucket of tokens that follows from how late the node wakes this program. After a
+// longer time the queue has run empty, and what it did not carry then is lost.
+func (c *Conn) burst() time.Duration {
+	return max(burstQuantum, c.rate.packetTime()/4, min(c.late, mostLate))
 }

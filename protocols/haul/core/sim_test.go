@@ -43,9 +43,12 @@ type sim struct {
 	paths    [2]*path // from client, from server
 	flying   []arrival
 	offset   [2]time.Duration // of the ends' clocks
-	asleep   [2]time.Duration // until then an end does nothing
-	address  netip.AddrPort   // of the client
-	astray   int              // packets to the client that went to another address
+	asleep   [2]time.Duration // until then an end does nothing, and packets to it are lost
+	busy     [2]time.Duration // until then an end does nothing, and packets to it wait
+	// late is asked when an end's deadline has come: so much later it is woken; nil: never.
+	late    func(end int) time.Duration
+	address netip.AddrPort // of the client
+	astray  int            // packets to the client that went to another address
 	// sends is asked for each packet that an end sends: false takes it from the path.
 	sends    func(end int, p []byte, to netip.AddrPort) bool
 	trace    func(format string, args ...any)
@@ -136,7 +139,7 @@ func (s *sim) put(from int, data []byte) {
 
 func (s *sim) flush() {
 	for end, c := range s.conns {
-		if c == nil || s.now < s.asleep[end] {
+		if c == nil || s.now < max(s.asleep[end], s.busy[end]) {
 			continue
 		}
 		for n, to := c.Transmit(s.clock(end), s.buf[:]); n > 0; n, to = c.Transmit(s.clock(end), s.buf[:]) {
@@ -174,8 +177,8 @@ func (s *sim) step(limit time.Duration) bool {
 	stop := next
 	which := -1
 	for i, a := range s.flying {
-		if a.at < next {
-			next, which = a.at, i
+		if at := max(a.at, s.busy[a.to]); at < next {
+			next, which = at, i
 		}
 	}
 	due := false
@@ -190,7 +193,7 @@ func (s *sim) step(limit time.Duration) bool {
 			continue
 		}
 		if at, ok := c.Deadline(); ok {
-			if at -= s.offset[end]; at < next {
+			if at = max(at-s.offset[end], s.busy[end]); at < next {
 				next, which, due = max(at, s.now), -1, true
 			}
 		}
@@ -212,9 +215,15 @@ func (s *sim) step(limit time.Duration) bool {
 	}
 	if due {
 		for end, c := range s.conns {
-			if c != nil && s.now >= s.asleep[end] {
-				c.Tick(s.clock(end))
+			if c == nil || s.now < max(s.asleep[end], s.busy[end]) {
+				continue
 			}
+			if at, ok := c.Deadline(); s.late != nil && ok && at-s.offset[end] == s.now {
+				if s.busy[end] = s.now + s.late(end); s.busy[end] > s.now {
+					continue
+				}
+			}
+			c.Tick(s.clock(end))
 		}
 	}
 	return true

@@ -17,7 +17,7 @@
 // Numbers are in network byte order. A tag is the first eight bytes of
 // HMAC-SHA256 over all that stands before it, and for a packet over its length too,
 // with the identity and the seed as the key. The payload of packet n is that of the
-// seed from n·2^16 on (contract.Payload). Packets from elsewhere thus do not count,
+// seed from n·2^16 on ([Content]). Packets from elsewhere thus do not count,
 // and neither do those of another probe.
 package wire
 
@@ -158,7 +158,7 @@ func (k *Key) Packet(b []byte, n uint32, at int64) {
 	binary.BigEndian.PutUint32(b[4:], n)
 	binary.BigEndian.PutUint64(b[8:], uint64(at))
 	copy(b[tagAt:], k.tag(b[:tagAt], len(b)))
-	contract.Payload(b[HeaderSize:], k.Seed, uint64(n)<<payloadGap)
+	Content(b[HeaderSize:], k.Seed, uint64(n)<<payloadGap)
 }
 
 // ParsePacket reads and verifies a packet.
@@ -167,7 +167,7 @@ func (k *Key) ParsePacket(b []byte) (n uint32, at int64, err error) {
 		return 0, 0, errForeign
 	}
 	n, at = binary.BigEndian.Uint32(b[4:]), int64(binary.BigEndian.Uint64(b[8:]))
-	if contract.Verify(b[HeaderSize:], k.Seed, uint64(n)<<payloadGap) >= 0 {
+	if verify(b[HeaderSize:], k.Seed, uint64(n)<<payloadGap) >= 0 {
 		return 0, 0, errForeign
 	}
 	return n, at, nil

@@ -29,7 +29,7 @@ Info userland_info() {
 
 template <typename T>
 void set(struct socket* s, int level, int option, const T& value, const char* name) {
-  if (usrsctp_setsockopt(s, level, option, &value, sizeof value) < 0) {
+  if (in_library(usrsctp_setsockopt, s, level, option, &value, sizeof value) < 0) {
     throw Failure(code::kInternal, errno_text(std::string("usrsctp option ") + name, errno));
   }
 }
@@ -74,12 +74,12 @@ struct SndbufUse {
 class Socket {
  public:
   Socket(Engine& engine, struct socket* s) : engine_(engine), socket_(s), waiter_(std::make_shared<Waiter>()) {
-    usrsctp_set_non_blocking(socket_, 1);
+    in_library(usrsctp_set_non_blocking, socket_, 1);
     engine_.watch(socket_, waiter_);
   }
   ~Socket() {
     engine_.unwatch(socket_);
-    usrsctp_close(socket_);
+    in_library(usrsctp_close, socket_);
   }
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
@@ -94,18 +94,18 @@ class Socket {
   // The close sends ABORT instead of SHUTDOWN.
   void abort_on_close() noexcept {
     linger now_or_never{1, 0};
-    usrsctp_setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now_or_never, sizeof now_or_never);
+    in_library(usrsctp_setsockopt, socket_, SOL_SOCKET, SO_LINGER, &now_or_never, sizeof now_or_never);
   }
   int error() const {
     int err = 0;
     socklen_t length = sizeof err;
-    usrsctp_getsockopt(socket_, SOL_SOCKET, SO_ERROR, &err, &length);
+    in_library(usrsctp_getsockopt, socket_, SOL_SOCKET, SO_ERROR, &err, &length);
     return err;
   }
   bool status(sctp_status& s) const {
     s = sctp_status{};
     socklen_t length = sizeof s;
-    return usrsctp_getsockopt(socket_, IPPROTO_SCTP, SCTP_STATUS, &s, &length) == 0;
+    return in_library(usrsctp_getsockopt, socket_, IPPROTO_SCTP, SCTP_STATUS, &s, &length) == 0;
   }
   // User data that is not acknowledged, sent or not, in bytes, after a status. The
   // library counts every chunk that it has made of it with its header; where that
@@ -115,7 +115,7 @@ class Socket {
     SndbufUse use{};
     socklen_t length = sizeof use;
     sctp_status later;
-    if (usrsctp_getsockopt(socket_, IPPROTO_SCTP, kGetSndbufUse, &use, &length) < 0 || !status(later)) return std::nullopt;
+    if (in_library(usrsctp_getsockopt, socket_, IPPROTO_SCTP, kGetSndbufUse, &use, &length) < 0 || !status(later)) return std::nullopt;
     const int64_t chunks = std::min(s.sstat_unackdata, later.sstat_unackdata);
     return std::max<int64_t>(0, int64_t{use.send_bytes} - kChunkHeaderBytes * chunks);
   }
@@ -133,7 +133,7 @@ class UserlandStream : public Stream {
   // refusals are about it.
   UserlandStream(Engine& engine, std::unique_ptr<Socket> socket, const Parameters& p, bool refusable)
       : engine_(engine), socket_(std::move(socket)), refusable_(refusable), refusals_(engine.refusals()) {
-    usrsctp_get_stat(&before_);
+    in_library(usrsctp_get_stat, &before_);
     sctp_status status;
     if (socket_->status(status)) fragment_ = status.sstat_fragmentation_point;
     message_ = message_bytes(p, fragment_);
@@ -144,7 +144,7 @@ class UserlandStream : public Stream {
       const uint64_t seen = socket_->waiter().seen();
       alive();
       sctp_sndinfo info{};
-      ssize_t took = usrsctp_sendv(socket_->get(), b, n, nullptr, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0);
+      ssize_t took = in_library(usrsctp_sendv, socket_->get(), b, n, nullptr, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0);
       if (took > 0) return static_cast<size_t>(took);
       if (took < 0 && errno != EAGAIN && errno != EINTR) lost("usrsctp send", errno);
       if (!socket_->waiter().wait(seen, deadline)) throw Timeout{};
@@ -159,7 +159,7 @@ class UserlandStream : public Stream {
       socklen_t length = sizeof info;
       unsigned int type = 0;
       int flags = 0;
-      ssize_t got = usrsctp_recvv(socket_->get(), b, n, nullptr, nullptr, &info, &length, &type, &flags);
+      ssize_t got = in_library(usrsctp_recvv, socket_->get(), b, n, nullptr, nullptr, &info, &length, &type, &flags);
       if (got >= 0 && (flags & MSG_NOTIFICATION) == 0) return static_cast<size_t>(got);
       if (got < 0 && errno != EAGAIN && errno != EINTR) lost("usrsctp receive", errno);
       if (got < 0 && !socket_->waiter().wait(seen, deadline)) throw Timeout{};
@@ -197,7 +197,7 @@ class UserlandStream : public Stream {
     // The library counts for the whole process, which at the client is this
     // association.
     struct sctpstat stat;
-    usrsctp_get_stat(&stat);
+    in_library(usrsctp_get_stat, &stat);
     s.retransmits = int64_t{stat.sctps_sendretransdata - before_.sctps_sendretransdata};
     s.timeouts = int64_t{stat.sctps_timodata - before_.sctps_timodata};
     s.more["fast_retransmits"] = stat.sctps_sendfastretrans - before_.sctps_sendfastretrans;
@@ -207,7 +207,7 @@ class UserlandStream : public Stream {
 
   // The library's SHUTDOWN ends with the process, so it is waited for.
   void close_first(Nanoseconds deadline) noexcept override {
-    usrsctp_shutdown(socket_->get(), SHUT_WR);
+    in_library(usrsctp_shutdown, socket_->get(), SHUT_WR);
     close_second(kNever, deadline);
   }
 
@@ -246,7 +246,7 @@ class UserlandStream : public Stream {
 };
 
 std::unique_ptr<Socket> open_socket(Engine& engine, const Parameters& p, int family) {
-  struct socket* s = usrsctp_socket(AF_CONN, SOCK_STREAM, IPPROTO_SCTP, nullptr, nullptr, 0, nullptr);
+  struct socket* s = in_library(usrsctp_socket, AF_CONN, SOCK_STREAM, IPPROTO_SCTP, nullptr, nullptr, 0, nullptr);
   if (!s) throw Failure(code::kInternal, errno_text("usrsctp socket", errno));
   auto socket = std::make_unique<Socket>(engine, s);
   set_options(s, p, family);
@@ -261,7 +261,7 @@ class UserlandListener : public Listener {
   std::unique_ptr<Stream> accept() override {
     while (!socket_->interrupted()) {
       const uint64_t seen = socket_->waiter().seen();
-      if (struct socket* s = usrsctp_accept(socket_->get(), nullptr, nullptr)) {
+      if (struct socket* s = in_library(usrsctp_accept, socket_->get(), nullptr, nullptr)) {
         return std::make_unique<UserlandStream>(engine_, std::make_unique<Socket>(engine_, s), parameters_, false);
       }
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) throw Failure(code::kInternal, errno_text("usrsctp accept", errno));
@@ -286,7 +286,7 @@ class UserlandStack : public Stack {
     engine_ = std::make_unique<Engine>(local, nullptr, p.dscp, code::kListenFailed);
     auto socket = open_socket(*engine_, p, local.family());
     sockaddr_conn any = conn_address(nullptr, kSCTPPort);
-    if (usrsctp_bind(socket->get(), reinterpret_cast<sockaddr*>(&any), sizeof any) < 0 || usrsctp_listen(socket->get(), kBacklog) < 0) {
+    if (in_library(usrsctp_bind, socket->get(), reinterpret_cast<sockaddr*>(&any), sizeof any) < 0 || in_library(usrsctp_listen, socket->get(), kBacklog) < 0) {
       throw Failure(code::kListenFailed, errno_text("usrsctp listen", errno));
     }
     return std::make_unique<UserlandListener>(*engine_, std::move(socket), p);
@@ -310,7 +310,7 @@ class UserlandStack : public Stack {
     auto socket = open_socket(*engine_, p, remote.family());
     const uint64_t refusals = engine_->refusals();
     sockaddr_conn to = conn_address(peer, kSCTPPort);
-    if (usrsctp_connect(socket->get(), reinterpret_cast<sockaddr*>(&to), sizeof to) < 0 && errno != EINPROGRESS) {
+    if (in_library(usrsctp_connect, socket->get(), reinterpret_cast<sockaddr*>(&to), sizeof to) < 0 && errno != EINPROGRESS) {
       throw Failure(code::kInternal, errno_text("usrsctp connect", errno));
     }
     for (CookieWatch cookie(p, n);;) {
@@ -320,7 +320,7 @@ class UserlandStack : public Stack {
       if (known && status.sstat_state == SCTP_ESTABLISHED) return std::make_unique<UserlandStream>(*engine_, std::move(socket), p, true);
       if (engine_->refusals() != refusals) *err = ECONNREFUSED;
       // An answered refusal (ABORT) is a refusal too; that the library gave up is not.
-      if (*err == 0 && (usrsctp_get_events(socket->get()) & SCTP_EVENT_ERROR) != 0) *err = socket->error() == ETIMEDOUT ? ETIMEDOUT : ECONNREFUSED;
+      if (*err == 0 && (in_library(usrsctp_get_events, socket->get()) & SCTP_EVENT_ERROR) != 0) *err = socket->error() == ETIMEDOUT ? ETIMEDOUT : ECONNREFUSED;
       const bool in_vain = cookie.in_vain(known && status.sstat_state == SCTP_COOKIE_ECHOED);
       if (stop || *err != 0 || in_vain || now() >= deadline) {
         socket->abort_on_close();

@@ -72,15 +72,15 @@ Engine::Engine(const Address& local, const Address* remote, int dscp, const char
   ::setsockopt(udp_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
 
   the_engine = this;
-  usrsctp_init_nothreads(0, &Engine::output, nullptr);
+  in_library(usrsctp_init_nothreads, 0, &Engine::output, nullptr);
   // What the other drivers do not have either, or a datagram cannot carry.
-  usrsctp_sysctl_set_sctp_ecn_enable(0);
-  usrsctp_sysctl_set_sctp_asconf_enable(0);
-  usrsctp_sysctl_set_sctp_auth_enable(0);
-  usrsctp_sysctl_set_sctp_reconfig_enable(0);
-  usrsctp_sysctl_set_sctp_nrsack_enable(0);
-  usrsctp_sysctl_set_sctp_pktdrop_enable(0);
-  usrsctp_sysctl_set_sctp_blackhole(0);
+  in_library(usrsctp_sysctl_set_sctp_ecn_enable, 0);
+  in_library(usrsctp_sysctl_set_sctp_asconf_enable, 0);
+  in_library(usrsctp_sysctl_set_sctp_auth_enable, 0);
+  in_library(usrsctp_sysctl_set_sctp_reconfig_enable, 0);
+  in_library(usrsctp_sysctl_set_sctp_nrsack_enable, 0);
+  in_library(usrsctp_sysctl_set_sctp_pktdrop_enable, 0);
+  in_library(usrsctp_sysctl_set_sctp_blackhole, 0);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -115,7 +115,7 @@ void* Engine::peer(const Address& address) {
     peers_[name] = {address, now()};
     names_[address.text()] = name;
   }
-  usrsctp_register_address(reinterpret_cast<void*>(name));
+  in_library(usrsctp_register_address, reinterpret_cast<void*>(name));
   wake();
   return reinterpret_cast<void*>(name);
 }
@@ -125,11 +125,11 @@ void Engine::watch(struct socket* socket, std::shared_ptr<Waiter> waiter) {
     std::lock_guard<std::mutex> lock(mutex_);
     waiters_[socket] = std::move(waiter);
   }
-  usrsctp_set_upcall(socket, &Engine::upcall, nullptr);
+  in_library(usrsctp_set_upcall, socket, &Engine::upcall, nullptr);
 }
 
+// The upcall itself stays: the library may be about to call it.
 void Engine::unwatch(struct socket* socket) {
-  usrsctp_set_upcall(socket, nullptr, nullptr);
   std::lock_guard<std::mutex> lock(mutex_);
   waiters_.erase(socket);
 }
@@ -194,7 +194,7 @@ void Engine::receive() {
     if (n < 16) continue;
     if (void* name = peer(from)) {
       note_chunk(reinterpret_cast<uintptr_t>(name), b, static_cast<size_t>(n));
-      usrsctp_conninput(name, b, static_cast<size_t>(n), 0);
+      in_library(usrsctp_conninput, name, b, static_cast<size_t>(n), 0);
     }
   }
 }
@@ -234,7 +234,7 @@ void Engine::forget_silent_peers(Nanoseconds t) {
       at = peers_.erase(at);
     }
   }
-  for (uintptr_t name : silent) usrsctp_deregister_address(reinterpret_cast<void*>(name));
+  for (uintptr_t name : silent) in_library(usrsctp_deregister_address, reinterpret_cast<void*>(name));
 }
 
 void Engine::run() {
@@ -255,7 +255,7 @@ void Engine::run() {
     if (fds[0].revents != 0) receive();
     Nanoseconds t = now();
     if (Nanoseconds ms = (t - last) / kMillisecond; ms >= kTickMS) {
-      usrsctp_handle_timers(static_cast<uint32_t>(std::min<Nanoseconds>(ms, UINT32_MAX)));
+      in_library(usrsctp_handle_timers, static_cast<uint32_t>(std::min<Nanoseconds>(ms, UINT32_MAX)));
       last += ms * kMillisecond;
       forget_silent_peers(t);
     }

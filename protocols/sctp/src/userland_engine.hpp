@@ -16,6 +16,20 @@
 
 namespace linktrial {
 
+// Held around every call into usrsctp, of any thread: the library's own locks
+// leave gaps between its input and its users. netinet/sctp_input.c tests a
+// socket's upcall and reads it again to call it; usrsctp_accept changes so_head,
+// which input reads twice, with a lock that input does not take.
+inline std::mutex library_mutex;
+
+// Calls a function of the library. It does not wait for long: every socket of
+// the library is non-blocking. errno is the function's.
+template <typename Function, typename... Arguments>
+auto in_library(Function* function, Arguments... arguments) {
+  std::lock_guard<std::mutex> lock(library_mutex);
+  return function(arguments...);
+}
+
 // Counts the library's upcalls of one socket, for a thread to wait for the
 // next one.
 class Waiter {
@@ -52,7 +66,7 @@ class Engine {
   // The library's name of a peer, known from now on.
   void* peer(const Address& address);
 
-  // Upcalls of socket go to waiter until unwatch.
+  // Upcalls of socket go to waiter until unwatch; later ones are ignored.
   void watch(struct socket* socket, std::shared_ptr<Waiter> waiter);
   void unwatch(struct socket* socket);
 
@@ -81,7 +95,9 @@ class Engine {
   std::atomic<uint64_t> refusals_{0};
   std::atomic<bool> ending_{false};
 
-  std::mutex mutex_;  // of what follows; never held while the library is called
+  // Of what follows. Taken in upcalls and output, where library_mutex is held, so
+  // never held while the library is called.
+  std::mutex mutex_;
   std::map<uintptr_t, Peer> peers_;
   std::map<std::string, uintptr_t> names_;
   uintptr_t next_name_ = 1;

@@ -19,6 +19,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"linktrial/internal/process"
 )
 
 // prefixVariable gives a process that a test starts the test's prefix.
@@ -111,7 +113,6 @@ func holder(t *testing.T, name, how string) (cmd *exec.Cmd, input io.Closer) {
 	}
 	cmd = exec.Command(self, name, how)
 	cmd.Env = append(os.Environ(), prefixVariable+"="+prefix)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +121,7 @@ func holder(t *testing.T, name, how string) (cmd *exec.Cmd, input io.Closer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := process.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })

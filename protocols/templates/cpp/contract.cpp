@@ -156,14 +156,6 @@ std::string text(const Json& object, const char* name) {
   return v ? v->text : "";
 }
 
-uint64_t decimal(const Json& object, const char* name) {
-  const std::string s = text(object, name);
-  errno = 0;
-  const uint64_t n = std::strtoull(s.c_str(), nullptr, 10);
-  if (s.find_first_not_of("0123456789") != std::string::npos || errno != 0) bad(std::string(name) + " is " + s);
-  return n;
-}
-
 Endpoint endpoint(const Json& document, const char* name) {
   const Json* v = field(document, name, Json::Kind::kObject);
   if (!v) return {};
@@ -187,11 +179,11 @@ std::string quoted(const std::string& s) {
 
 std::mutex output;
 
-// Writes one event as one line, at once.
-void say(const char* kind, const std::string& transfer, const std::string& more) {
+// Writes one event as one line, and the payload that it announces, at once.
+void say(const char* kind, const std::string& transfer, const std::string& more, const std::string& payload = "") {
   std::string line = std::string("{\"event\":\"") + kind + "\"";
   if (!transfer.empty()) line += ",\"transfer\":" + quoted(transfer);
-  line += more + "}\n";
+  line += more + "}\n" + payload;
   std::lock_guard<std::mutex> lock(output);
   for (size_t at = 0; at < line.size();) {
     ssize_t n = ::write(STDOUT_FILENO, line.data() + at, line.size() - at);
@@ -227,7 +219,7 @@ Json parse_json(const std::string& t) { return Parser(t).document(); }
 Parameters parse_parameters(const std::string& document) {
   const Json d = parse_json(document);
   if (d.kind != Json::Kind::kObject) bad("expected an object");
-  if (whole(d, "contract", INT64_MIN, INT64_MAX) != 1) bad("contract is another version, this driver speaks 1");
+  if (whole(d, "contract", INT64_MIN, INT64_MAX) != 2) bad("contract is another version, this driver speaks 2");
   Parameters p;
   p.role = text(d, "role");
   p.device = text(d, "device");
@@ -238,8 +230,6 @@ Parameters parse_parameters(const std::string& document) {
     p.transfer_ms = whole(*limits, "transfer_ms", INT64_MIN, INT64_MAX);
   }
   if ((p.sample_interval_ms = whole(d, "sample_interval_ms", INT32_MIN, INT32_MAX)) <= 0) p.sample_interval_ms = 100;
-  p.verify_seed_xor = decimal(d, "verify_seed_xor");
-  p.verify_flip_at = whole(d, "verify_flip_at", 0, int64_t{1} << 40, -1);
   if (const Json* o = field(d, "options", Json::Kind::kObject)) p.options = o->fields;
   check_options(p.options);
   if (p.role == "server") {
@@ -247,11 +237,12 @@ Parameters parse_parameters(const std::string& document) {
   } else if (p.role == "client") {
     const Json* t = field(d, "transfer", Json::Kind::kObject);
     if (!t || p.remote.address.empty() || p.remote.port == 0) bad("a client needs transfer, remote.address and remote.port");
+    bool v6 = p.remote.address.find(':') != std::string::npos;
+    if (!p.local.address.empty() && (p.local.address.find(':') != std::string::npos) != v6) bad("local.address and remote.address are of two families");
     p.transfer_id = text(*t, "id");
     if (p.transfer_id.size() != 32 || p.transfer_id.find_first_not_of("0123456789abcdef") != std::string::npos) bad("transfer.id is not 32 lower-case hexadecimal digits");
     p.size_bytes = whole(*t, "size_bytes", 0, int64_t{1} << 40);
     p.duration_ms = whole(*t, "duration_ms", 0, int64_t{365} * 24 * 3600 * 1000);
-    p.seed = decimal(*t, "seed");
   } else if (p.role != "probe") {
     bad("role is " + p.role + ", expected probe, server or client");
   }
@@ -273,12 +264,15 @@ void say_connected(const std::string& transfer, int64_t connect_ns) {
   say("connected", transfer, connect_ns < 0 ? "" : ",\"connect_ns\":" + std::to_string(connect_ns));
 }
 
+void say_payload(const std::string& transfer, const uint8_t* b, size_t n) {
+  say("payload", transfer, ",\"bytes\":" + std::to_string(n), std::string(reinterpret_cast<const char*>(b), n));
+}
+
 void say_sample(const std::string& transfer, const Sample& s) { say("sample", transfer, ",\"sample\":" + text_of(s)); }
 
-void say_result(const std::string& transfer, const std::string& digest, const Sample& final, int64_t elapsed_ns, int64_t connect_ns) {
+void say_result(const std::string& transfer, const Sample& final, int64_t elapsed_ns, int64_t connect_ns) {
   say("result", transfer, ",\"result\":{\"size_bytes\":" + std::to_string(final.sent_bytes) + ",\"elapsed_ns\":" + std::to_string(elapsed_ns) +
-                              (connect_ns < 0 ? "" : ",\"connect_ns\":" + std::to_string(connect_ns)) + ",\"digest\":" + quoted(digest) +
-                              ",\"final\":" + text_of(final) + "}");
+                              (connect_ns < 0 ? "" : ",\"connect_ns\":" + std::to_string(connect_ns)) + ",\"final\":" + text_of(final) + "}");
 }
 
 int say_error(const std::string& transfer, const Failure& f) {
@@ -291,73 +285,6 @@ void log_line(const std::string& s) {
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0) {
     // Nobody reads it.
   }
-}
-
-void payload(uint8_t* b, size_t n, uint64_t seed, uint64_t offset) {
-  for (size_t i = 0; i < n;) {
-    const uint64_t k = (offset + i) / 8, skip = (offset + i) % 8;
-    uint64_t z = seed + (k + 1) * 0x9E3779B97F4A7C15;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
-    z = (z ^ z >> 27) * 0x94D049BB133111EB;
-    z = (z ^ z >> 31) >> (8 * skip);
-    for (uint64_t j = skip; j < 8 && i < n; j++, i++, z >>= 8) b[i] = static_cast<uint8_t>(z);
-  }
-}
-
-// SHA-256 (FIPS 180-4, section 6.2).
-void Sha256::block(const uint8_t* b) {
-  static const uint32_t k[64] = {
-      0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74,
-      0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d,
-      0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e,
-      0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5,
-      0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
-  auto turn = [](uint32_t x, int n) { return x >> n | x << (32 - n); };
-  uint32_t w[64];
-  for (int i = 0; i < 16; i++) w[i] = uint32_t{b[4 * i]} << 24 | uint32_t{b[4 * i + 1]} << 16 | uint32_t{b[4 * i + 2]} << 8 | b[4 * i + 3];
-  for (int i = 16; i < 64; i++) {
-    const uint32_t s0 = turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ w[i - 15] >> 3, s1 = turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10;
-    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
-  }
-  std::array<uint32_t, 8> v = h_;
-  for (int i = 0; i < 64; i++) {
-    const uint32_t s1 = turn(v[4], 6) ^ turn(v[4], 11) ^ turn(v[4], 25), choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-    const uint32_t t1 = v[7] + s1 + choice + k[i] + w[i];
-    const uint32_t s0 = turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22), majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-    v = {t1 + s0 + majority, v[0], v[1], v[2], v[3] + t1, v[4], v[5], v[6]};
-  }
-  for (size_t i = 0; i < 8; i++) h_[i] += v[i];
-}
-
-void Sha256::add(const uint8_t* b, size_t n) {
-  while (n > 0) {
-    const size_t at = size_ % 64, take = std::min<size_t>(n, 64 - at);
-    if (at == 0 && take == 64) {
-      block(b);
-    } else {
-      std::memcpy(rest_.data() + at, b, take);
-      if (at + take == 64) block(rest_.data());
-    }
-    size_ += take;
-    b += take;
-    n -= take;
-  }
-}
-
-std::string Sha256::hex() {
-  const uint64_t bits = size_ * 8;
-  const uint8_t one = 0x80, zero = 0;
-  add(&one, 1);
-  while (size_ % 64 != 56) add(&zero, 1);
-  for (int i = 7; i >= 0; i--) {
-    const uint8_t b = static_cast<uint8_t>(bits >> (8 * i));
-    add(&b, 1);
-  }
-  std::string out;
-  for (uint32_t h : h_) {
-    for (int i = 28; i >= 0; i -= 4) out += "0123456789abcdef"[h >> i & 15];
-  }
-  return out;
 }
 
 void handle_sigterm() {

@@ -2,7 +2,6 @@
 // protocol is in protocol.cpp, the transfer in transfer.cpp.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -48,11 +47,8 @@ struct Parameters {
   Endpoint local, remote;
   std::string transfer_id;  // 32 hexadecimal digits
   int64_t size_bytes = 0, duration_ms = 0;
-  uint64_t seed = 0;
   std::map<std::string, Json> options;
   int64_t connect_ms = 0, transfer_ms = 0, sample_interval_ms = 100;
-  uint64_t verify_seed_xor = 0;
-  int64_t verify_flip_at = -1;
 };
 Parameters parse_parameters(const std::string& document);
 
@@ -74,24 +70,20 @@ struct Info {
 // Events, one line each. connect_ns below 0 is left out.
 void say_ready(const Info& info);
 void say_connected(const std::string& transfer, int64_t connect_ns);
+void say_payload(const std::string& transfer, const uint8_t* b, size_t n);  // hands payload over
 void say_sample(const std::string& transfer, const Sample& s);
-void say_result(const std::string& transfer, const std::string& digest, const Sample& final, int64_t elapsed_ns, int64_t connect_ns);
+void say_result(const std::string& transfer, const Sample& final, int64_t elapsed_ns, int64_t connect_ns);
 int say_error(const std::string& transfer, const Failure& f);  // returns the exit code
 void log_line(const std::string& text);
 
-// The payload of a seed from an offset on.
-void payload(uint8_t* b, size_t n, uint64_t seed, uint64_t offset);
-
-class Sha256 {
+// Standard input: the document in its first line, and after it the payload of a client.
+class Input {
  public:
-  void add(const uint8_t* b, size_t n);
-  std::string hex();  // once, at the end
+  std::string document();
+  void payload(uint8_t* b, size_t n);  // the next n bytes; Failure("internal") where it has ended
 
  private:
-  void block(const uint8_t* b);
-  std::array<uint32_t, 8> h_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<uint8_t, 64> rest_{};
-  uint64_t size_ = 0;
+  std::string ahead_;  // read with the document
 };
 
 // From here on SIGTERM ends waits: wait_for throws Stopped.
@@ -126,5 +118,5 @@ std::unique_ptr<Listener> listen(const Parameters& p);                    // Fai
 std::unique_ptr<Stream> connect(const Parameters& p, Time deadline);      // Failure("connect-refused"), ("unreachable")
 
 // The transfer from both ends (transfer.cpp).
-int run_client(const Parameters& p);
+int run_client(const Parameters& p, Input& in);
 int run_server(const Parameters& p);

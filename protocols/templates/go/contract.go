@@ -4,8 +4,8 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"strconv"
 	"sync"
 	"syscall"
 )
@@ -34,52 +33,41 @@ type parameters struct {
 		ID         string `json:"id"`
 		SizeBytes  int64  `json:"size_bytes"`
 		DurationMS int64  `json:"duration_ms"`
-		Seed       string `json:"seed"`
 	} `json:"transfer"`
 	Options map[string]any `json:"options"`
 	Limits  struct {
 		ConnectMS  int64 `json:"connect_ms"`
 		TransferMS int64 `json:"transfer_ms"`
 	} `json:"limits"`
-	SampleIntervalMS int64  `json:"sample_interval_ms"`
-	VerifySeedXOR    string `json:"verify_seed_xor"`
-	VerifyFlipAt     *int64 `json:"verify_flip_at"`
+	SampleIntervalMS int64 `json:"sample_interval_ms"`
 
 	options options
 	id      [16]byte
-	seed    uint64
-	xor     uint64
 }
 
 const (
 	maxSize     = 1 << 40
 	maxDuration = 365 * 24 * 3600 * 1000 // ms
-	maxDocument = 1 << 20
 )
 
-// readParameters reads standard input to its end.
-func readParameters(r io.Reader) (*parameters, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxDocument))
-	if err != nil {
+// readParameters reads the first line of standard input. The payload follows.
+func readParameters(r *bufio.Reader) (*parameters, error) {
+	b, err := r.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, failf(badParameters, "parameters: %w", err)
 	}
 	p := &parameters{}
 	if err := json.Unmarshal(b, p); err != nil {
 		return nil, failf(badParameters, "parameters: %w", err)
 	}
-	if p.Contract != 1 {
-		return nil, failf(badParameters, "parameters: contract version %d, this driver speaks 1", p.Contract)
+	if p.Contract != 2 {
+		return nil, failf(badParameters, "parameters: contract version %d, this driver speaks 2", p.Contract)
 	}
 	if p.options, err = parseOptions(p.Options); err != nil {
 		return nil, err
 	}
 	if p.SampleIntervalMS <= 0 {
 		p.SampleIntervalMS = 100
-	}
-	if p.VerifySeedXOR != "" {
-		if p.xor, err = strconv.ParseUint(p.VerifySeedXOR, 10, 64); err != nil {
-			return nil, failf(badParameters, "parameters: verify_seed_xor: %w", err)
-		}
 	}
 	switch p.Role {
 	case "probe":
@@ -93,7 +81,7 @@ func readParameters(r io.Reader) (*parameters, error) {
 }
 
 func (e endpoint) check(field string) error {
-	if _, err := netip.ParseAddr(e.Address); err != nil || e.Port < 1 || e.Port > 65535 {
+	if a, err := netip.ParseAddr(e.Address); err != nil || a.Zone() != "" || e.Port < 1 || e.Port > 65535 {
 		return failf(badParameters, "parameters: %s is %q port %d, expected an IP address and a port", field, e.Address, e.Port)
 	}
 	return nil
@@ -104,8 +92,9 @@ func (p *parameters) checkClient() error {
 		return err
 	}
 	if a := p.Local.Address; a != "" {
-		if _, err := netip.ParseAddr(a); err != nil {
-			return failf(badParameters, "parameters: local.address: %w", err)
+		local, err := netip.ParseAddr(a)
+		if remote, _ := netip.ParseAddr(p.Remote.Address); err != nil || local.Is4() != remote.Is4() {
+			return failf(badParameters, "parameters: local.address %q, expected an IP address of the family of %q", a, p.Remote.Address)
 		}
 	}
 	t := &p.Transfer
@@ -116,9 +105,6 @@ func (p *parameters) checkClient() error {
 	copy(p.id[:], id)
 	if t.SizeBytes < 0 || t.SizeBytes > maxSize || t.DurationMS < 0 || t.DurationMS > maxDuration {
 		return failf(badParameters, "parameters: transfer of %d bytes and %d ms", t.SizeBytes, t.DurationMS)
-	}
-	if p.seed, err = strconv.ParseUint(t.Seed, 10, 64); err != nil {
-		return failf(badParameters, "parameters: transfer.seed: %w", err)
 	}
 	return nil
 }
@@ -133,7 +119,6 @@ const (
 	unreachable       = "unreachable"
 	reset             = "reset"
 	transferTimeout   = "transfer-timeout"
-	corrupted         = "corrupted"
 	protocolViolation = "protocol-violation"
 	aborted           = "aborted"
 	internal          = "internal"
@@ -192,13 +177,13 @@ type result struct {
 	SizeBytes int64   `json:"size_bytes"`
 	ElapsedNS int64   `json:"elapsed_ns"`
 	ConnectNS int64   `json:"connect_ns,omitempty"`
-	Digest    string  `json:"digest"`
 	Final     *sample `json:"final"`
 }
 
 type event struct {
 	Event     string  `json:"event"`
 	Transfer  string  `json:"transfer,omitempty"`
+	Bytes     int     `json:"bytes,omitempty"`
 	Info      *info   `json:"info,omitempty"`
 	ConnectNS int64   `json:"connect_ns,omitempty"`
 	Sample    *sample `json:"sample,omitempty"`
@@ -210,7 +195,15 @@ type event struct {
 var output sync.Mutex
 
 // say writes one event, as one line and at once.
-func say(e event) {
+func say(e event) { write(e, nil) }
+
+// sayPayload hands over payload that has arrived.
+func sayPayload(transfer string, b []byte) {
+	write(event{Event: "payload", Transfer: transfer, Bytes: len(b)}, b)
+}
+
+// write writes the line of an event, and the payload that it announces.
+func write(e event, payload []byte) {
 	b, err := json.Marshal(e)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "event:", err)
@@ -218,7 +211,7 @@ func say(e event) {
 	}
 	output.Lock()
 	defer output.Unlock()
-	if _, err := os.Stdout.Write(append(b, '\n')); err != nil {
+	if _, err := os.Stdout.Write(append(append(b, '\n'), payload...)); err != nil {
 		fmt.Fprintln(os.Stderr, "standard output:", err)
 	}
 }
@@ -235,17 +228,4 @@ func fail(transfer, late string, err error) int {
 		return 127
 	}
 	return 1
-}
-
-// payload fills b with the payload of a seed from an offset on.
-func payload(b []byte, seed, offset uint64) {
-	for i := 0; i < len(b); {
-		k, skip := (offset+uint64(i))/8, (offset+uint64(i))%8
-		z := seed + (k+1)*0x9E3779B97F4A7C15
-		z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-		z = (z ^ z>>27) * 0x94D049BB133111EB
-		var w [8]byte
-		binary.LittleEndian.PutUint64(w[:], z^z>>31)
-		i += copy(b[i:], w[skip:])
-	}
 }

@@ -4,14 +4,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"net"
 	"os"
@@ -41,17 +38,18 @@ type listener interface {
 }
 
 const (
-	headerSize = 32
+	headerSize = 24
 	maxChunk   = 1 << 20
 	openBit    = 1 << 63  // of the header's size: the payload comes in chunks
-	piece      = 32 << 10 // of payload, made and hashed at a time
+	piece      = 32 << 10 // of payload at a time
 	openPiece  = 4 << 10  // a chunk is sent whole, also when the time is up
 )
 
 func main() { os.Exit(run()) }
 
 func run() int {
-	p, err := readParameters(os.Stdin)
+	in := bufio.NewReader(os.Stdin)
+	p, err := readParameters(in)
 	if err != nil {
 		return fail("", internal, err)
 	}
@@ -66,7 +64,7 @@ func run() int {
 		return server(ctx, p, i)
 	case "client":
 		say(event{Event: "ready", Info: i})
-		return client(ctx, p)
+		return client(ctx, p, in)
 	}
 	say(event{Event: "ready", Info: i})
 	return 0
@@ -103,13 +101,12 @@ func interruptible(ctx context.Context, s stream) (b *bounded, release func() bo
 	return &bounded{s, ctx.Err}, context.AfterFunc(ctx, func() { _ = s.SetDeadline(time.Unix(1, 0)) })
 }
 
-// transfer is the clock, the bytes, the digest and the samples of one transfer.
+// transfer is the clock, the bytes and the samples of one transfer.
 type transfer struct {
 	id       string
 	s        stream
 	began    time.Time
 	moved    atomic.Int64
-	sum      hash.Hash
 	last     time.Duration // of the newest sample
 	quit     chan struct{}
 	sampling sync.WaitGroup
@@ -118,7 +115,7 @@ type transfer struct {
 
 // begin starts the clock.
 func begin(id string, s stream) *transfer {
-	return &transfer{id: id, s: s, began: time.Now(), sum: sha256.New(), quit: make(chan struct{})}
+	return &transfer{id: id, s: s, began: time.Now(), quit: make(chan struct{})}
 }
 
 // sampleEvery starts the samples.
@@ -172,11 +169,11 @@ func (t *transfer) result(elapsed, connect time.Duration) {
 	t.end()
 	final := t.sample(elapsed)
 	say(event{Event: "result", Transfer: t.id, Result: &result{SizeBytes: t.moved.Load(), ElapsedNS: elapsed.Nanoseconds(),
-		ConnectNS: connect.Nanoseconds(), Digest: hex.EncodeToString(t.sum.Sum(nil)), Final: final}})
+		ConnectNS: connect.Nanoseconds(), Final: final}})
 }
 
-// client carries one transfer.
-func client(ctx context.Context, p *parameters) int {
+// client carries one transfer, of the payload that in has.
+func client(ctx context.Context, p *parameters, in io.Reader) int {
 	id, start := p.Transfer.ID, time.Now()
 	end := limit(p.Limits.ConnectMS)
 	dial, cancel := ctx, func() {}
@@ -194,7 +191,7 @@ func client(ctx context.Context, p *parameters) int {
 		return fail(id, connectTimeout, err)
 	}
 	b, release := interruptible(ctx, s)
-	if late, err := send(b, p, start, end); err != nil {
+	if late, err := send(b, p, in, start, end); err != nil {
 		if ctx.Err() != nil {
 			err = errStopped
 		}
@@ -207,7 +204,7 @@ func client(ctx context.Context, p *parameters) int {
 }
 
 // send is the transfer after the connection; late is the code of a limit that passed.
-func send(b *bounded, p *parameters, start, connectEnd time.Time) (late string, err error) {
+func send(b *bounded, p *parameters, in io.Reader, start, connectEnd time.Time) (late string, err error) {
 	if err := b.until(connectEnd); err != nil {
 		return connectTimeout, err
 	}
@@ -222,7 +219,7 @@ func send(b *bounded, p *parameters, start, connectEnd time.Time) (late string, 
 	if p.Transfer.DurationMS > 0 {
 		size |= openBit
 	}
-	header := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(p.id[:], size), p.seed)
+	header := binary.BigEndian.AppendUint64(p.id[:], size)
 	if err := b.until(limit(p.Limits.TransferMS)); err != nil {
 		return transferTimeout, err
 	}
@@ -235,7 +232,7 @@ func send(b *bounded, p *parameters, start, connectEnd time.Time) (late string, 
 	if err := b.until(limit(p.Limits.TransferMS)); err != nil {
 		return transferTimeout, err
 	}
-	if err := t.write(b, p); err != nil {
+	if err := t.write(b, p, in); err != nil {
 		return transferTimeout, err
 	}
 	answer, err := readByte(b)
@@ -243,8 +240,6 @@ func send(b *bounded, p *parameters, start, connectEnd time.Time) (late string, 
 	switch {
 	case err != nil:
 		return transferTimeout, err
-	case answer == '!':
-		return transferTimeout, failf(corrupted, "the server received other bytes than were sent")
 	case answer != '.':
 		return transferTimeout, failf(protocolViolation, "the server's answer is %q, expected .", answer)
 	}
@@ -253,7 +248,7 @@ func send(b *bounded, p *parameters, start, connectEnd time.Time) (late string, 
 }
 
 // write sends the payload: all of it, or chunks until its time is up.
-func (t *transfer) write(b *bounded, p *parameters) error {
+func (t *transfer) write(b *bounded, p *parameters, in io.Reader) error {
 	open, n := p.Transfer.DurationMS > 0, int64(piece)
 	until := t.began.Add(time.Duration(p.Transfer.DurationMS) * time.Millisecond)
 	if open {
@@ -265,8 +260,9 @@ func (t *transfer) write(b *bounded, p *parameters) error {
 	buf := make([]byte, 4+n)
 	for at := int64(0); at < p.Transfer.SizeBytes && (!open || time.Now().Before(until)); {
 		part := buf[4 : 4+min(n, p.Transfer.SizeBytes-at)]
-		payload(part, p.seed, uint64(at))
-		t.sum.Write(part)
+		if _, err := io.ReadFull(in, part); err != nil {
+			return failf(internal, "standard input ended within the payload: %w", err)
+		}
 		out := part
 		if open {
 			binary.BigEndian.PutUint32(buf, uint32(len(part)))
@@ -349,10 +345,8 @@ func serve(ctx context.Context, p *parameters, s stream) {
 			err = errStopped
 		}
 		_ = fail(hex.EncodeToString(header[:16]), transferTimeout, err)
-		if codeOf(err, "") != corrupted {
-			s.abort()
-			return
-		}
+		s.abort()
+		return
 	}
 	// The client closes first, once it has the answer.
 	if b.until(limit(p.Limits.TransferMS)) == nil {
@@ -361,10 +355,10 @@ func serve(ctx context.Context, p *parameters, s stream) {
 	s.finish()
 }
 
-// receive reads and verifies the payload, and answers.
+// receive reads the payload, hands it over, and answers.
 func receive(b *bounded, p *parameters, header [headerSize]byte) error {
 	id := hex.EncodeToString(header[:16])
-	size, seed := binary.BigEndian.Uint64(header[16:]), binary.BigEndian.Uint64(header[24:])
+	size := binary.BigEndian.Uint64(header[16:])
 	open := size&openBit != 0
 	size &^= openBit
 	if size > maxSize {
@@ -377,52 +371,36 @@ func receive(b *bounded, p *parameters, header [headerSize]byte) error {
 	if err := b.until(limit(p.Limits.TransferMS)); err != nil {
 		return err
 	}
-	v := verifier{t: t, p: p, seed: seed ^ p.xor, right: true, buf: make([]byte, piece), want: make([]byte, piece)}
-	read := v.sized
+	in := incoming{t: t, buf: make([]byte, piece)}
+	read := in.sized
 	if open {
-		read = v.chunks
+		read = in.chunks
 	}
 	if err := read(bufio.NewReaderSize(b, piece), int64(size)); err != nil {
 		return err
 	}
 	elapsed := time.Since(t.began)
-	answer := byte('.')
-	if !v.right {
-		answer = '!'
-	}
-	if _, err := b.Write([]byte{answer}); err != nil {
+	if _, err := b.Write([]byte{'.'}); err != nil {
 		return err
-	}
-	if !v.right {
-		return failf(corrupted, "the payload is not the one that the header announced")
 	}
 	t.result(elapsed, 0)
 	return nil
 }
 
-// verifier compares what arrives with the payload.
-type verifier struct {
-	t         *transfer
-	p         *parameters
-	seed      uint64
-	right     bool // so far
-	buf, want []byte
+// incoming hands over what arrives.
+type incoming struct {
+	t   *transfer
+	buf []byte
 }
 
-// sized reads n bytes of payload. A wrong one is read to its end, too: the client
-// listens only when it has written everything.
-func (v *verifier) sized(r *bufio.Reader, n int64) error {
+// sized reads n bytes of payload.
+func (in *incoming) sized(r *bufio.Reader, n int64) error {
 	for n > 0 {
-		got, err := r.Read(v.buf[:min(n, int64(len(v.buf)))])
-		b, at := v.buf[:got], v.t.moved.Load()
-		want := v.want[:got]
-		payload(want, v.seed, uint64(at))
-		if f := v.p.VerifyFlipAt; f != nil && *f >= at && *f < at+int64(got) {
-			want[*f-at] ^= 0xff
+		got, err := r.Read(in.buf[:min(n, int64(len(in.buf)))])
+		if got > 0 {
+			sayPayload(in.t.id, in.buf[:got])
 		}
-		v.right = v.right && bytes.Equal(b, want)
-		v.t.sum.Write(b)
-		v.t.moved.Store(at + int64(got))
+		in.t.moved.Add(int64(got))
 		n -= int64(got)
 		if err != nil && n > 0 {
 			return err
@@ -432,7 +410,7 @@ func (v *verifier) sized(r *bufio.Reader, n int64) error {
 }
 
 // chunks reads a payload in chunks, of most bytes at most.
-func (v *verifier) chunks(r *bufio.Reader, most int64) error {
+func (in *incoming) chunks(r *bufio.Reader, most int64) error {
 	for {
 		var length [4]byte
 		if _, err := io.ReadFull(r, length[:]); err != nil {
@@ -442,10 +420,10 @@ func (v *verifier) chunks(r *bufio.Reader, most int64) error {
 		if n == 0 {
 			return nil
 		}
-		if n > maxChunk || v.t.moved.Load()+n > most {
-			return failf(protocolViolation, "a chunk of %d bytes after %d of %d", n, v.t.moved.Load(), most)
+		if n > maxChunk || in.t.moved.Load()+n > most {
+			return failf(protocolViolation, "a chunk of %d bytes after %d of %d", n, in.t.moved.Load(), most)
 		}
-		if err := v.sized(r, n); err != nil {
+		if err := in.sized(r, n); err != nil {
 			return err
 		}
 	}

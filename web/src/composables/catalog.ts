@@ -15,6 +15,7 @@ export function useCatalog() {
     query,
     radios: computed(() => query.data.value?.radios.map((j) => JSON.parse(j) as Profile) ?? []),
     topologies: computed(() => query.data.value?.topologies.map((j) => JSON.parse(j) as Topology) ?? []),
+    savedRadios: computed(() => new Set(query.data.value?.savedRadios ?? [])),
     shipped: computed(() => new Set(query.data.value?.shippedTopologies ?? [])),
   }
 }

@@ -1,32 +1,21 @@
-// Figures and times for people. 1 KB is 1024 bytes, as in the paper.
+// Sizes, rates of radios, times and texts for people.
 import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import { timestampDate } from '@bufbuild/protobuf/wkt'
-
-export const KB = 1024
-/** What a page that shows KB says once. */
-export const KB_NOTE = '1 KB is 1024 bytes.'
+import { figure, NOTHING } from './figure'
 
 /** From which number what is counted, as files and commands have it (docs/data-format.md). */
 export const NUMBERS_NOTE = 'Trials and flows are counted from 0, iterations and attempts from 1.'
 
-const nothing = '–'
-
-/** Bytes per second as KB/s, with three significant figures at least. */
-export function kbps(bytesPerSecond: number | undefined, digits = 2): string {
-  if (bytesPerSecond === undefined || !Number.isFinite(bytesPerSecond)) return nothing
-  return (bytesPerSecond / KB).toFixed(digits)
-}
-
 export function bytes(n: number | bigint | undefined): string {
-  if (n === undefined) return nothing
+  if (n === undefined) return NOTHING
   let x = Number(n)
   for (const unit of ['B', 'KiB', 'MiB', 'GiB', 'TiB']) {
     if (Math.abs(x) < 1024 || unit === 'TiB') {
-      return `${unit === 'B' || Number.isInteger(x) ? x : x.toFixed(x < 10 ? 2 : 1)} ${unit}`
+      return `${unit === 'B' || Number.isInteger(x) ? x : figure(x, 1)} ${unit}`
     }
     x /= 1024
   }
-  return nothing
+  return NOTHING
 }
 
 /** What the transfers of a run carry; where that is nothing, they end after a time that the plan sets. */
@@ -52,11 +41,11 @@ export function wholeSeconds(s: number): string {
 
 /** A duration in seconds, as short as it stays clear: "0.42 s", "3 min 5 s", "2 h 10 min". */
 export function seconds(s: number | undefined): string {
-  if (s === undefined || !Number.isFinite(s)) return nothing
+  if (s === undefined || !Number.isFinite(s)) return NOTHING
   const sign = s < 0 ? '−' : ''
   const x = Math.abs(s)
-  if (x < 1) return `${sign}${(x * 1000).toFixed(x < 0.01 ? 2 : 0)} ms`
-  if (x < 60) return `${sign}${x.toFixed(x < 10 ? 2 : 1)} s`
+  if (x < 0.9995) return `${sign}${figure(x * 1000, 0)} ms`
+  if (x < 59.95) return `${sign}${figure(x, 1)} s`
   const whole = Math.round(x)
   if (whole < 3600) return `${sign}${Math.floor(whole / 60)} min ${whole % 60} s`
   if (whole < 86400) return `${sign}${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`
@@ -64,18 +53,14 @@ export function seconds(s: number | undefined): string {
 }
 
 export function bitrate(bps: number | undefined): string {
-  if (bps === undefined || !Number.isFinite(bps)) return nothing
-  if (bps >= 1e6) return `${trim(bps / 1e6)} Mbit/s`
-  if (bps >= 1e3) return `${trim(bps / 1e3)} kbit/s`
+  if (bps === undefined || !Number.isFinite(bps)) return NOTHING
+  if (bps >= 999_500) return `${trim(bps / 1e6)} Mbit/s`
+  if (bps >= 999.5) return `${trim(bps / 1e3)} kbit/s`
   return `${trim(bps)} bit/s`
 }
 
 function trim(x: number): string {
   return String(Number(x.toPrecision(3)))
-}
-
-export function percent(share: number | undefined, digits = 0): string {
-  return share === undefined || !Number.isFinite(share) ? nothing : `${(share * 100).toFixed(digits)} %`
 }
 
 /** Of attempts that failed, were aborted or are invalid, some of which were repeated: no count of trials. */
@@ -102,7 +87,7 @@ export function utc(t: Timestamp | Date | undefined): string {
 /** A moment as pages show it: "10:00:00 UTC"; of another day (in UTC) with its day. */
 export function moment(t: Timestamp | Date | undefined, now = new Date()): string {
   const text = utc(t)
-  if (!text) return nothing
+  if (!text) return NOTHING
   return text.startsWith(now.toISOString().slice(0, 10)) ? text.slice(11) : text
 }
 
@@ -133,7 +118,7 @@ const virtualStart = Date.UTC(2000, 0, 1)
 /** A moment of virtual time: how long after the lab's start, which is no date. */
 export function virtualMoment(t: Timestamp | Date | undefined): string {
   const d = date(t)
-  return d ? `${seconds((d.getTime() - virtualStart) / 1000)} (virtual)` : nothing
+  return d ? `${seconds((d.getTime() - virtualStart) / 1000)} (virtual)` : NOTHING
 }
 /** What a virtual moment means, for its title. */
 export const VIRTUAL_NOTE = 'Virtual time since the lab of the run started'

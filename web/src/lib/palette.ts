@@ -58,7 +58,8 @@ export function looks(names: Iterable<string>): Map<string, Look> {
   for (const name of names) {
     if (out.has(name)) continue
     const i = out.size
-    const m = markers[i % markers.length]!
+    // Each round of the colours has other markers: a hundred treatments differ in one of both.
+    const m = markers[(i + Math.floor(i / colors.length)) % markers.length]!
     out.set(name, {
       color: colors[i % colors.length]!,
       marker: m[0],

@@ -1,6 +1,7 @@
 // A radio profile as the orchestrator writes it, and its emulation for people.
 import type { Attach, TelemetrySource } from './attach'
-import { bitrate, percent, seconds } from './format'
+import { percent } from './figure'
+import { bitrate, seconds } from './format'
 
 export interface Figure {
   name: string
@@ -30,6 +31,8 @@ export interface Emulation {
   rate_bits_per_second: number
   processing_delay_ns: number
   turnaround_ns?: number
+  reordering?: { share: number; delay_ns: number }
+  duplication?: { share: number }
   frame_overhead_bytes?: number
   mtu_bytes: number
   queue: {
@@ -130,6 +133,16 @@ export function emulationRows(e: Emulation): [string, string][] {
     rows.push([
       'ARQ',
       `selective repeat, NACK after ${e.arq.nack_timer_frames} frames, persistence ${e.arq.persistence}, ${e.arq.in_order ? 'in order' : 'as they come'}`,
+    ])
+  if (e.reordering)
+    rows.push([
+      'Reordering',
+      `${Number((100 * e.reordering.share).toPrecision(3))} % of the packets are held back for ${ns(e.reordering.delay_ns)} at their destination`,
+    ])
+  if (e.duplication)
+    rows.push([
+      'Duplication',
+      `${Number((100 * e.duplication.share).toPrecision(3))} % of the packets come out twice at their destination`,
     ])
   if (e.access?.tdma)
     rows.push(['Access', `TDMA, slots of ${ns(e.access.tdma.slot_ns)}: ${e.access.tdma.owners.join(', ')}`])

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { RunState } from '@/gen/linktrial/v1/operator_pb'
-import { ended, runState, trialStates, verdictState } from './states'
+import { ended, fleetState, nodeState, runState, trialStates, verdictState } from './states'
 
 const of = (state: RunState, more = {}) => runState({ state, paused: false, pausing: false, ...more })
 
@@ -23,6 +23,17 @@ test('a run pauses at the end of a trial', () => {
   expect(of(RunState.RUNNING, { pausing: true }).word).toBe('pausing')
   expect(of(RunState.RUNNING, { paused: true }).word).toBe('paused')
   expect(of(RunState.ABORTED, { paused: true }).word).toBe('aborted')
+})
+test('a run is aborting until its nodes have ended their parts', () => {
+  expect(of(RunState.RUNNING, { aborting: true, paused: true }).word).toBe('aborting')
+  expect(of(RunState.ABORTED, { aborting: false }).word).toBe('aborted')
+})
+test('a node in a run with in-band control is silent, and not missed', () => {
+  expect(nodeState(false, true)).toMatchObject({ word: 'silent, in-band', tone: 'muted' })
+  expect(nodeState(true, true).word).toBe('connected')
+  expect(fleetState(0, 3, 3)).toMatchObject({ word: '0 of 3 nodes connected, 3 silent, in-band', tone: 'muted' })
+  expect(fleetState(1, 3, 1).tone).toBe('warn')
+  expect(fleetState(0, 3).word).toBe('no node is connected')
 })
 test('a campaign in virtual time is stored when its trials are over, whatever its runs wait for', () => {
   const run = (state: RunState, more = {}) => ({

@@ -27,6 +27,7 @@ const runStates: Record<RunState, State> = {
 }
 const pausing = state('‖', 'pausing', 'warn')
 const paused = state('‖', 'paused', 'warn')
+const aborting = state('■', 'aborting', 'warn')
 const inGuests = state('▶', 'running in virtual time', 'run')
 const storing = state('⇣', 'storing', 'run')
 
@@ -41,13 +42,15 @@ export function isStoring(r: Part, all: readonly Part[]): boolean {
 }
 
 /**
- * A run pauses at a trial's end: until then it is pausing. In virtual time its state
+ * A run pauses at a trial's end: until then it is pausing. It is aborted once its nodes have
+ * ended their parts, with in-band control in a window of each: until then it is aborting. In virtual time its state
  * depends on the other runs of its campaign, which all has.
  */
 export function runState(
-  r: Pick<Run, 'state' | 'paused' | 'pausing'> & Partial<Part>,
+  r: Pick<Run, 'state' | 'paused' | 'pausing'> & Partial<Part & Pick<Run, 'aborting'>>,
   all: readonly Part[] = [],
 ): State {
+  if (r.aborting && !ended(r.state)) return aborting
   if (r.virtual && !ended(r.state)) return isStoring(r as Part, [r as Part, ...all]) ? storing : inGuests
   if (r.state === RunState.RUNNING || r.state === RunState.PREPARING) {
     if (r.pausing) return pausing
@@ -62,7 +65,16 @@ export function ended(s: RunState): boolean {
 }
 
 export type TrialKind =
-  'succeeded' | 'failed' | 'timed-out' | 'aborted' | 'skipped' | 'invalid' | 'running' | 'waiting' | 'not-run'
+  | 'succeeded'
+  | 'failed'
+  | 'timed-out'
+  | 'aborted'
+  | 'skipped'
+  | 'invalid'
+  | 'running'
+  | 'waiting'
+  | 'not-run'
+  | 'not-ended'
 
 export const trialStates: Record<TrialKind, State> = {
   succeeded: state('✓', 'succeeded', 'ok'),
@@ -74,6 +86,7 @@ export const trialStates: Record<TrialKind, State> = {
   running: state('▶', 'running', 'run'),
   waiting: state('·', 'waiting', 'muted'),
   'not-run': state('–', 'not run', 'muted'),
+  'not-ended': state('■', 'not ended', 'warn'),
 }
 
 const pointStates: Record<PointVerdict, State> = {
@@ -85,17 +98,21 @@ const pointStates: Record<PointVerdict, State> = {
   [PointVerdict.INVALID]: trialStates.invalid,
   [PointVerdict.UNVERIFIED]: state('?', 'not verified', 'warn'),
 }
-/** The verdict of an attempt as results have it. */
-export const pointState = (v: PointVerdict): State => pointStates[v] ?? unknown
+/** The verdict of an attempt as results have it; one without a verdict has not ended where the run is over. */
+export const pointState = (v: PointVerdict, over = false): State =>
+  over && v === PointVerdict.UNSPECIFIED ? trialStates['not-ended'] : (pointStates[v] ?? unknown)
 
-/** The verdict of an attempt as the journal has it; empty while it runs. */
-export function verdictState(verdict: string): State {
-  if (!verdict) return trialStates.running
+/** The verdict of an attempt as the journal has it; empty while it runs, and for ever where the run was over before. */
+export function verdictState(verdict: string, over = false): State {
+  if (!verdict) return trialStates[over ? 'not-ended' : 'running']
   return trialStates[verdict as TrialKind] ?? { ...unknown, word: verdict }
 }
 
 /** Runs whose results are not complete, in the words of who counts them. */
 export const partialState = (word = 'partial'): State => state('◔', word, 'warn')
+
+/** Results that another orchestrator has measured. */
+export const importedState: State = state('⇥', 'imported', 'muted')
 
 const checkStates: Record<CheckState, State> = {
   [CheckState.OK]: state('✓', 'passed', 'ok'),
@@ -118,14 +135,25 @@ export function conformanceState(outcome: string): State {
   return known[outcome] ?? { ...unknown, word: outcome }
 }
 
-export const nodeState = (connected: boolean): State =>
-  connected ? state('●', 'connected', 'ok') : state('○', 'no contact', 'bad')
-
-/** How many nodes the orchestrator has contact with. */
-export const fleetState = (connected: number, all: number): State =>
+/** A node in a run with in-band control is silent while a trial runs: that is no fault. */
+export const nodeState = (connected: boolean, silent = false): State =>
   connected
-    ? state(connected < all ? '◐' : '●', `${connected} of ${all} nodes connected`, connected < all ? 'warn' : 'ok')
-    : state('○', 'no node is connected', 'warn')
+    ? state('●', 'connected', 'ok')
+    : silent
+      ? state('○', 'silent, in-band', 'muted')
+      : state('○', 'no contact', 'bad')
+
+/** How many nodes the orchestrator has contact with; those that are silent in a run with in-band control are none to miss. */
+export const fleetState = (connected: number, all: number, silent = 0): State =>
+  silent
+    ? state(
+        '○',
+        `${connected} of ${all} nodes connected, ${silent} silent, in-band`,
+        connected + silent < all ? 'warn' : 'muted',
+      )
+    : connected
+      ? state(connected < all ? '◐' : '●', `${connected} of ${all} nodes connected`, connected < all ? 'warn' : 'ok')
+      : state('○', 'no node is connected', 'warn')
 
 const identityStates: Record<Identity, State> = {
   [Identity.UNSPECIFIED]: unknown,
@@ -154,8 +182,16 @@ const scheduleStates: Record<string, State> = {
   failed: state('✕', 'could not start', 'bad'),
   missed: state('!', 'missed', 'bad'),
   cancelled: state('⊘', 'cancelled', 'muted'),
+  skipped: state('⇥', 'skipped', 'warn'),
 }
 export const scheduleState = (s: string): State => scheduleStates[s] ?? { ...unknown, word: s }
+
+const recurrenceStates: Record<string, State> = {
+  active: state('↻', 'active', 'ok'),
+  paused: state('‖', 'paused', 'warn'),
+  ended: state('■', 'ended', 'muted'),
+}
+export const recurrenceState = (s: string): State => recurrenceStates[s] ?? { ...unknown, word: s }
 
 const outcomeStates: Record<string, State> = {
   done: state('✓', 'done', 'ok'),

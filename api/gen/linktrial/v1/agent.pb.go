@@ -80,18 +80,72 @@ func (Assignment_DesiredState) EnumDescriptor() ([]byte, []int) {
 	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{6, 0}
 }
 
+type PreflightTransfers_Step int32
+
+const (
+	PreflightTransfers_STEP_UNSPECIFIED PreflightTransfers_Step = 0
+	PreflightTransfers_STEP_LISTEN      PreflightTransfers_Step = 1 // server and relays: start the listeners, report when each is ready or is known not to be
+	PreflightTransfers_STEP_CARRY       PreflightTransfers_Step = 2 // client: carry every transfer of the sheet once, and report
+	PreflightTransfers_STEP_CLOSE       PreflightTransfers_Step = 3 // server and relays: end the listeners, report what arrived
+)
+
+// Enum value maps for PreflightTransfers_Step.
+var (
+	PreflightTransfers_Step_name = map[int32]string{
+		0: "STEP_UNSPECIFIED",
+		1: "STEP_LISTEN",
+		2: "STEP_CARRY",
+		3: "STEP_CLOSE",
+	}
+	PreflightTransfers_Step_value = map[string]int32{
+		"STEP_UNSPECIFIED": 0,
+		"STEP_LISTEN":      1,
+		"STEP_CARRY":       2,
+		"STEP_CLOSE":       3,
+	}
+)
+
+func (x PreflightTransfers_Step) Enum() *PreflightTransfers_Step {
+	p := new(PreflightTransfers_Step)
+	*p = x
+	return p
+}
+
+func (x PreflightTransfers_Step) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PreflightTransfers_Step) Descriptor() protoreflect.EnumDescriptor {
+	return file_linktrial_v1_agent_proto_enumTypes[1].Descriptor()
+}
+
+func (PreflightTransfers_Step) Type() protoreflect.EnumType {
+	return &file_linktrial_v1_agent_proto_enumTypes[1]
+}
+
+func (x PreflightTransfers_Step) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PreflightTransfers_Step.Descriptor instead.
+func (PreflightTransfers_Step) EnumDescriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{10, 0}
+}
+
 type RegisterRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`       // client, relay or server
-	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"` // of linktrial
-	Host          string                 `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
-	Kernel        string                 `protobuf:"bytes,5,opt,name=kernel,proto3" json:"kernel,omitempty"`
-	Radio         string                 `protobuf:"bytes,6,opt,name=radio,proto3" json:"radio,omitempty"` // profile of the attached radio; empty where the radio is emulated and can be any
-	Emulated      bool                   `protobuf:"varint,7,opt,name=emulated,proto3" json:"emulated,omitempty"`
-	RadioAddress  string                 `protobuf:"bytes,8,opt,name=radio_address,json=radioAddress,proto3" json:"radio_address,omitempty"`
-	DiskFreeBytes int64                  `protobuf:"varint,9,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
-	Drivers       []*DriverState         `protobuf:"bytes,10,rep,name=drivers,proto3" json:"drivers,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Role    string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`       // client, relay or server
+	Version string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"` // of linktrial
+	Host    string                 `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
+	Kernel  string                 `protobuf:"bytes,5,opt,name=kernel,proto3" json:"kernel,omitempty"`
+	Radio   string                 `protobuf:"bytes,6,opt,name=radio,proto3" json:"radio,omitempty"` // profile of the attached radio; empty where the radio is emulated, or real and not named
+	// The node was started for the emulated radio of a lab. It counts as emulated where
+	// lab_signature proves that the lab's emulator vouches for it, and as real elsewhere.
+	Emulated      bool           `protobuf:"varint,7,opt,name=emulated,proto3" json:"emulated,omitempty"`
+	RadioAddress  string         `protobuf:"bytes,8,opt,name=radio_address,json=radioAddress,proto3" json:"radio_address,omitempty"`
+	DiskFreeBytes int64          `protobuf:"varint,9,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
+	Drivers       []*DriverState `protobuf:"bytes,10,rep,name=drivers,proto3" json:"drivers,omitempty"`
 	// Identity of this start of the agent: that of its state folder, a slash, and that of the
 	// start. A second live agent of the same name is refused, and while the node takes part in
 	// a run, one with another state folder than that which holds the run's journal.
@@ -100,8 +154,13 @@ type RegisterRequest struct {
 	// that ask for virtual time, and its journals are delivered when a run has ended.
 	Virtual bool `protobuf:"varint,12,opt,name=virtual,proto3" json:"virtual,omitempty"`
 	// Version of the calls of this service; 0 is 1. An orchestrator refuses one that it does not know.
-	Protocol      int32  `protobuf:"varint,13,opt,name=protocol,proto3" json:"protocol,omitempty"`
-	Challenge     []byte `protobuf:"bytes,14,opt,name=challenge,proto3" json:"challenge,omitempty"` // random; the answer's assignment has it
+	Protocol  int32  `protobuf:"varint,13,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Challenge []byte `protobuf:"bytes,14,opt,name=challenge,proto3" json:"challenge,omitempty"` // random; the answer's assignment has it
+	// The lab's public key ("ed25519:…"), and its signature over name, incarnation, role and
+	// radio_address of this registration (internal/signature).
+	LabKey        string `protobuf:"bytes,15,opt,name=lab_key,json=labKey,proto3" json:"lab_key,omitempty"`
+	LabSignature  []byte `protobuf:"bytes,16,opt,name=lab_signature,json=labSignature,proto3" json:"lab_signature,omitempty"`
+	LabProblem    string `protobuf:"bytes,17,opt,name=lab_problem,json=labProblem,proto3" json:"lab_problem,omitempty"` // why the lab does not vouch for a node that was started for it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -234,6 +293,27 @@ func (x *RegisterRequest) GetChallenge() []byte {
 	return nil
 }
 
+func (x *RegisterRequest) GetLabKey() string {
+	if x != nil {
+		return x.LabKey
+	}
+	return ""
+}
+
+func (x *RegisterRequest) GetLabSignature() []byte {
+	if x != nil {
+		return x.LabSignature
+	}
+	return nil
+}
+
+func (x *RegisterRequest) GetLabProblem() string {
+	if x != nil {
+		return x.LabProblem
+	}
+	return ""
+}
+
 type RegisterResponse struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
 	OrchestratorVersion string                 `protobuf:"bytes,1,opt,name=orchestrator_version,json=orchestratorVersion,proto3" json:"orchestrator_version,omitempty"`
@@ -319,8 +399,11 @@ type PollRequest struct {
 	Telemetry     []*TelemetryState `protobuf:"bytes,40,rep,name=telemetry,proto3" json:"telemetry,omitempty"` // newest of each source
 	Protocol      int32             `protobuf:"varint,10,opt,name=protocol,proto3" json:"protocol,omitempty"`  // as in RegisterRequest
 	// What is wrong on the node and needs a person; a state, like all of a poll.
-	Faults        []*NodeFault `protobuf:"bytes,11,rep,name=faults,proto3" json:"faults,omitempty"`
-	Challenge     []byte       `protobuf:"bytes,12,opt,name=challenge,proto3" json:"challenge,omitempty"` // random; all assignments of the answer have it
+	Faults    []*NodeFault `protobuf:"bytes,11,rep,name=faults,proto3" json:"faults,omitempty"`
+	Challenge []byte       `protobuf:"bytes,12,opt,name=challenge,proto3" json:"challenge,omitempty"` // random; all assignments of the answer have it
+	// In a window of a run with in-band control, where every byte takes time on the radio:
+	// the answer has assignments only where the revision is another one, and no sheets.
+	Brief         bool `protobuf:"varint,30,opt,name=brief,proto3" json:"brief,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -446,6 +529,13 @@ func (x *PollRequest) GetChallenge() []byte {
 	return nil
 }
 
+func (x *PollRequest) GetBrief() bool {
+	if x != nil {
+		return x.Brief
+	}
+	return false
+}
+
 // NodeFault is something on a node that it cannot mend by itself.
 type NodeFault struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -503,7 +593,8 @@ type PollResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Revision int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Of all runs that the node takes part in, and of a preflight whose report has not
-	// come; where there are none, one that says so.
+	// come; where there are none, one that says so. None at all in the answer to a brief
+	// poll that has the present revision: nothing has changed.
 	Assignments []*SignedAssignment `protobuf:"bytes,4,rep,name=assignments,proto3" json:"assignments,omitempty"`
 	// Set with assignments once there is more than one key: a node that trusts an
 	// older one learns the newer from it.
@@ -570,7 +661,9 @@ type SignedAssignment struct {
 	Assignment []byte                 `protobuf:"bytes,1,opt,name=assignment,proto3" json:"assignment,omitempty"`    // Assignment, encoded
 	KeyId      string                 `protobuf:"bytes,2,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"` // the first 16 hexadecimal digits of the SHA-256 of the public key
 	Signature  []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"`      // 64 bytes, of assignment
-	Sheet      []byte                 `protobuf:"bytes,4,opt,name=sheet,proto3" json:"sheet,omitempty"`              // of a run: canonical JSON (executor/runsheet); the assignment has its hash
+	// Of a run: canonical JSON (executor/runsheet); the assignment has its hash. Empty in
+	// the answer to a brief poll.
+	Sheet []byte `protobuf:"bytes,4,opt,name=sheet,proto3" json:"sheet,omitempty"`
 	// Of a run, to name it where the assignment is refused; nothing else may come of it.
 	RefusedRunId  string `protobuf:"bytes,5,opt,name=refused_run_id,json=refusedRunId,proto3" json:"refused_run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -898,7 +991,8 @@ func (x *RunCommand) GetBy() string {
 // PreflightRequest asks a node to check itself and its peers over the radio. The
 // orchestrator first asks all nodes to check themselves, while nothing is sent over
 // the radio, and then one after the other to check their peers, so that no node's
-// probes lengthen the round trips of another's.
+// probes lengthen the round trips of another's. In the preflight of a plan it then has
+// them carry one small transfer of each treatment.
 type PreflightRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Id         string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -907,7 +1001,8 @@ type PreflightRequest struct {
 	MtuBytes   int32                  `protobuf:"varint,4,opt,name=mtu_bytes,json=mtuBytes,proto3" json:"mtu_bytes,omitempty"`    // of the radio, to be verified; 0: the interface's own
 	PairsOnly  bool                   `protobuf:"varint,5,opt,name=pairs_only,json=pairsOnly,proto3" json:"pairs_only,omitempty"` // check the peers, and not the node itself
 	// The radio that is checked, as internal/radio.Profile; empty: its profile is not known.
-	RadioProfile  []byte `protobuf:"bytes,6,opt,name=radio_profile,json=radioProfile,proto3" json:"radio_profile,omitempty"`
+	RadioProfile  []byte              `protobuf:"bytes,6,opt,name=radio_profile,json=radioProfile,proto3" json:"radio_profile,omitempty"`
+	Transfers     *PreflightTransfers `protobuf:"bytes,7,opt,name=transfers,proto3" json:"transfers,omitempty"` // set: nothing but these is asked for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -984,10 +1079,19 @@ func (x *PreflightRequest) GetRadioProfile() []byte {
 	return nil
 }
 
+func (x *PreflightRequest) GetTransfers() *PreflightTransfers {
+	if x != nil {
+		return x.Transfers
+	}
+	return nil
+}
+
 type PreflightPeer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	RadioAddress  string                 `protobuf:"bytes,2,opt,name=radio_address,json=radioAddress,proto3" json:"radio_address,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Name         string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	RadioAddress string                 `protobuf:"bytes,2,opt,name=radio_address,json=radioAddress,proto3" json:"radio_address,omitempty"`
+	// It has no contact to the orchestrator: few probes are enough.
+	Away          bool `protobuf:"varint,3,opt,name=away,proto3" json:"away,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1036,19 +1140,108 @@ func (x *PreflightPeer) GetRadioAddress() string {
 	return ""
 }
 
+func (x *PreflightPeer) GetAway() bool {
+	if x != nil {
+		return x.Away
+	}
+	return false
+}
+
+// PreflightTransfers asks for a node's part in small transfers, one of each treatment
+// of a plan, with the drivers, addresses and ports that a run would use.
+type PreflightTransfers struct {
+	state protoimpl.MessageState  `protogen:"open.v1"`
+	Step  PreflightTransfers_Step `protobuf:"varint,1,opt,name=step,proto3,enum=linktrial.v1.PreflightTransfers_Step" json:"step,omitempty"`
+	// Run sheet as canonical JSON (executor/runsheet), with one trial for each treatment. It
+	// is signed as a part of the assignment, and names the drivers that may be started.
+	Sheet          []byte            `protobuf:"bytes,2,opt,name=sheet,proto3" json:"sheet,omitempty"`
+	RadioAddresses map[string]string `protobuf:"bytes,3,rep,name=radio_addresses,json=radioAddresses,proto3" json:"radio_addresses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by role
+	LimitMs        int64             `protobuf:"varint,4,opt,name=limit_ms,json=limitMs,proto3" json:"limit_ms,omitempty"`                                                                                               // after which the node ends its part, whatever has happened
+	Name           string            `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`                                                                                                                     // of the transfers: their identities follow from it
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *PreflightTransfers) Reset() {
+	*x = PreflightTransfers{}
+	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreflightTransfers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreflightTransfers) ProtoMessage() {}
+
+func (x *PreflightTransfers) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreflightTransfers.ProtoReflect.Descriptor instead.
+func (*PreflightTransfers) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PreflightTransfers) GetStep() PreflightTransfers_Step {
+	if x != nil {
+		return x.Step
+	}
+	return PreflightTransfers_STEP_UNSPECIFIED
+}
+
+func (x *PreflightTransfers) GetSheet() []byte {
+	if x != nil {
+		return x.Sheet
+	}
+	return nil
+}
+
+func (x *PreflightTransfers) GetRadioAddresses() map[string]string {
+	if x != nil {
+		return x.RadioAddresses
+	}
+	return nil
+}
+
+func (x *PreflightTransfers) GetLimitMs() int64 {
+	if x != nil {
+		return x.LimitMs
+	}
+	return 0
+}
+
+func (x *PreflightTransfers) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 type ReportPreflightRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	Checks        []*Check               `protobuf:"bytes,3,rep,name=checks,proto3" json:"checks,omitempty"`
 	Links         []*Link                `protobuf:"bytes,4,rep,name=links,proto3" json:"links,omitempty"`
+	Transfers     []*TransferSeen        `protobuf:"bytes,5,rep,name=transfers,proto3" json:"transfers,omitempty"`
+	TransferError string                 `protobuf:"bytes,6,opt,name=transfer_error,json=transferError,proto3" json:"transfer_error,omitempty"` // why the node could not do its part in them, or all of it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportPreflightRequest) Reset() {
 	*x = ReportPreflightRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1253,7 @@ func (x *ReportPreflightRequest) String() string {
 func (*ReportPreflightRequest) ProtoMessage() {}
 
 func (x *ReportPreflightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1266,7 @@ func (x *ReportPreflightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportPreflightRequest.ProtoReflect.Descriptor instead.
 func (*ReportPreflightRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReportPreflightRequest) GetName() string {
@@ -1104,6 +1297,373 @@ func (x *ReportPreflightRequest) GetLinks() []*Link {
 	return nil
 }
 
+func (x *ReportPreflightRequest) GetTransfers() []*TransferSeen {
+	if x != nil {
+		return x.Transfers
+	}
+	return nil
+}
+
+func (x *ReportPreflightRequest) GetTransferError() string {
+	if x != nil {
+		return x.TransferError
+	}
+	return ""
+}
+
+// TransferSeen is what a node saw of one treatment's transfer in a preflight.
+type TransferSeen struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Treatment     string                 `protobuf:"bytes,1,opt,name=treatment,proto3" json:"treatment,omitempty"`
+	Listeners     []*ListenerSeen        `protobuf:"bytes,2,rep,name=listeners,proto3" json:"listeners,omitempty"` // of the treatment, on every node: first the one that the client connects to
+	Flows         []*FlowSeen            `protobuf:"bytes,3,rep,name=flows,proto3" json:"flows,omitempty"`         // of the node that has the clients
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TransferSeen) Reset() {
+	*x = TransferSeen{}
+	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TransferSeen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TransferSeen) ProtoMessage() {}
+
+func (x *TransferSeen) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TransferSeen.ProtoReflect.Descriptor instead.
+func (*TransferSeen) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *TransferSeen) GetTreatment() string {
+	if x != nil {
+		return x.Treatment
+	}
+	return ""
+}
+
+func (x *TransferSeen) GetListeners() []*ListenerSeen {
+	if x != nil {
+		return x.Listeners
+	}
+	return nil
+}
+
+func (x *TransferSeen) GetFlows() []*FlowSeen {
+	if x != nil {
+		return x.Flows
+	}
+	return nil
+}
+
+// ListenerSeen is a listener of a treatment, and the packets of connections to it that
+// passed an interface of the reporting node.
+type ListenerSeen struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	At           string                 `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"` // role
+	Port         int32                  `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	ToReceived   int64                  `protobuf:"varint,3,opt,name=to_received,json=toReceived,proto3" json:"to_received,omitempty"`       // packets to the port that arrived at this node
+	ToSent       int64                  `protobuf:"varint,4,opt,name=to_sent,json=toSent,proto3" json:"to_sent,omitempty"`                   // that left this node
+	FromReceived int64                  `protobuf:"varint,5,opt,name=from_received,json=fromReceived,proto3" json:"from_received,omitempty"` // packets from the port
+	FromSent     int64                  `protobuf:"varint,6,opt,name=from_sent,json=fromSent,proto3" json:"from_sent,omitempty"`
+	IpProtocol   int32                  `protobuf:"varint,7,opt,name=ip_protocol,json=ipProtocol,proto3" json:"ip_protocol,omitempty"` // of these packets; 0: there were none
+	Fragments    int64                  `protobuf:"varint,8,opt,name=fragments,proto3" json:"fragments,omitempty"`                     // of IP, among them
+	Interfaces   []string               `protobuf:"bytes,9,rep,name=interfaces,proto3" json:"interfaces,omitempty"`                    // of this node, that they passed
+	// Of the node on which it is:
+	Here          bool   `protobuf:"varint,10,opt,name=here,proto3" json:"here,omitempty"`
+	Ready         bool   `protobuf:"varint,11,opt,name=ready,proto3" json:"ready,omitempty"`
+	Code          string `protobuf:"bytes,12,opt,name=code,proto3" json:"code,omitempty"` // why it is not, as the driver contract has it
+	Message       string `protobuf:"bytes,13,opt,name=message,proto3" json:"message,omitempty"`
+	Reached       bool   `protobuf:"varint,14,opt,name=reached,proto3" json:"reached,omitempty"`     // a transfer has reached it
+	Uncounted     bool   `protobuf:"varint,15,opt,name=uncounted,proto3" json:"uncounted,omitempty"` // packets could not be counted on this node, see message
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListenerSeen) Reset() {
+	*x = ListenerSeen{}
+	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListenerSeen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListenerSeen) ProtoMessage() {}
+
+func (x *ListenerSeen) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListenerSeen.ProtoReflect.Descriptor instead.
+func (*ListenerSeen) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListenerSeen) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
+func (x *ListenerSeen) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *ListenerSeen) GetToReceived() int64 {
+	if x != nil {
+		return x.ToReceived
+	}
+	return 0
+}
+
+func (x *ListenerSeen) GetToSent() int64 {
+	if x != nil {
+		return x.ToSent
+	}
+	return 0
+}
+
+func (x *ListenerSeen) GetFromReceived() int64 {
+	if x != nil {
+		return x.FromReceived
+	}
+	return 0
+}
+
+func (x *ListenerSeen) GetFromSent() int64 {
+	if x != nil {
+		return x.FromSent
+	}
+	return 0
+}
+
+func (x *ListenerSeen) GetIpProtocol() int32 {
+	if x != nil {
+		return x.IpProtocol
+	}
+	return 0
+}
+
+func (x *ListenerSeen) GetFragments() int64 {
+	if x != nil {
+		return x.Fragments
+	}
+	return 0
+}
+
+func (x *ListenerSeen) GetInterfaces() []string {
+	if x != nil {
+		return x.Interfaces
+	}
+	return nil
+}
+
+func (x *ListenerSeen) GetHere() bool {
+	if x != nil {
+		return x.Here
+	}
+	return false
+}
+
+func (x *ListenerSeen) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *ListenerSeen) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *ListenerSeen) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ListenerSeen) GetReached() bool {
+	if x != nil {
+		return x.Reached
+	}
+	return false
+}
+
+func (x *ListenerSeen) GetUncounted() bool {
+	if x != nil {
+		return x.Uncounted
+	}
+	return false
+}
+
+// FlowSeen is one transfer or probe as its client saw it.
+type FlowSeen struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"` // role
+	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	Probe         bool                   `protobuf:"varint,3,opt,name=probe,proto3" json:"probe,omitempty"`
+	Carried       bool                   `protobuf:"varint,4,opt,name=carried,proto3" json:"carried,omitempty"` // it ended with its result
+	Connected     bool                   `protobuf:"varint,5,opt,name=connected,proto3" json:"connected,omitempty"`
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"` // as a run's journal has it
+	Message       string                 `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	Bytes         int64                  `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"` // delivered
+	Seconds       float64                `protobuf:"fixed64,9,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	Invalid       bool                   `protobuf:"varint,10,opt,name=invalid,proto3" json:"invalid,omitempty"`                      // a fault of the apparatus
+	SizeBytes     int64                  `protobuf:"varint,11,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"` // that were to be carried
+	Log           string                 `protobuf:"bytes,12,opt,name=log,proto3" json:"log,omitempty"`                               // of the driver, its end
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlowSeen) Reset() {
+	*x = FlowSeen{}
+	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowSeen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowSeen) ProtoMessage() {}
+
+func (x *FlowSeen) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowSeen.ProtoReflect.Descriptor instead.
+func (*FlowSeen) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *FlowSeen) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *FlowSeen) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *FlowSeen) GetProbe() bool {
+	if x != nil {
+		return x.Probe
+	}
+	return false
+}
+
+func (x *FlowSeen) GetCarried() bool {
+	if x != nil {
+		return x.Carried
+	}
+	return false
+}
+
+func (x *FlowSeen) GetConnected() bool {
+	if x != nil {
+		return x.Connected
+	}
+	return false
+}
+
+func (x *FlowSeen) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *FlowSeen) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *FlowSeen) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *FlowSeen) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+func (x *FlowSeen) GetInvalid() bool {
+	if x != nil {
+		return x.Invalid
+	}
+	return false
+}
+
+func (x *FlowSeen) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *FlowSeen) GetLog() string {
+	if x != nil {
+		return x.Log
+	}
+	return ""
+}
+
 type ReportPreflightResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1112,7 +1672,7 @@ type ReportPreflightResponse struct {
 
 func (x *ReportPreflightResponse) Reset() {
 	*x = ReportPreflightResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1684,7 @@ func (x *ReportPreflightResponse) String() string {
 func (*ReportPreflightResponse) ProtoMessage() {}
 
 func (x *ReportPreflightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1697,7 @@ func (x *ReportPreflightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportPreflightResponse.ProtoReflect.Descriptor instead.
 func (*ReportPreflightResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 type DeliverRequest struct {
@@ -1155,7 +1715,7 @@ type DeliverRequest struct {
 
 func (x *DeliverRequest) Reset() {
 	*x = DeliverRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1727,7 @@ func (x *DeliverRequest) String() string {
 func (*DeliverRequest) ProtoMessage() {}
 
 func (x *DeliverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1740,7 @@ func (x *DeliverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverRequest.ProtoReflect.Descriptor instead.
 func (*DeliverRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeliverRequest) GetName() string {
@@ -1221,7 +1781,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1793,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1806,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JournalRecord) GetSeq() int64 {
@@ -1272,7 +1832,7 @@ type DeliverResponse struct {
 
 func (x *DeliverResponse) Reset() {
 	*x = DeliverResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1284,7 +1844,7 @@ func (x *DeliverResponse) String() string {
 func (*DeliverResponse) ProtoMessage() {}
 
 func (x *DeliverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1297,7 +1857,7 @@ func (x *DeliverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverResponse.ProtoReflect.Descriptor instead.
 func (*DeliverResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeliverResponse) GetCommittedSeq() int64 {
@@ -1315,7 +1875,7 @@ type ClockRequest struct {
 
 func (x *ClockRequest) Reset() {
 	*x = ClockRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[15]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1887,7 @@ func (x *ClockRequest) String() string {
 func (*ClockRequest) ProtoMessage() {}
 
 func (x *ClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[15]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1900,7 @@ func (x *ClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
 func (*ClockRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 type ClockResponse struct {
@@ -1353,7 +1913,7 @@ type ClockResponse struct {
 
 func (x *ClockResponse) Reset() {
 	*x = ClockResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[16]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1925,7 @@ func (x *ClockResponse) String() string {
 func (*ClockResponse) ProtoMessage() {}
 
 func (x *ClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[16]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1938,7 @@ func (x *ClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockResponse.ProtoReflect.Descriptor instead.
 func (*ClockResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ClockResponse) GetReceivedUnixNs() int64 {
@@ -1399,7 +1959,7 @@ var File_linktrial_v1_agent_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\x1a\x18linktrial/v1/fleet.proto\x1a\x18linktrial/v1/trust.proto\x1a\x1clinktrial/v1/telemetry.proto\"\xa9\x03\n" +
+	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\x1a\x18linktrial/v1/fleet.proto\x1a\x18linktrial/v1/trust.proto\x1a\x1clinktrial/v1/telemetry.proto\"\x88\x04\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -1415,13 +1975,17 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\vincarnation\x18\v \x01(\tR\vincarnation\x12\x18\n" +
 	"\avirtual\x18\f \x01(\bR\avirtual\x12\x1a\n" +
 	"\bprotocol\x18\r \x01(\x05R\bprotocol\x12\x1c\n" +
-	"\tchallenge\x18\x0e \x01(\fR\tchallenge\"\xda\x01\n" +
+	"\tchallenge\x18\x0e \x01(\fR\tchallenge\x12\x17\n" +
+	"\alab_key\x18\x0f \x01(\tR\x06labKey\x12#\n" +
+	"\rlab_signature\x18\x10 \x01(\fR\flabSignature\x12\x1f\n" +
+	"\vlab_problem\x18\x11 \x01(\tR\n" +
+	"labProblem\"\xda\x01\n" +
 	"\x10RegisterResponse\x121\n" +
 	"\x14orchestrator_version\x18\x01 \x01(\tR\x13orchestratorVersion\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\x05R\bprotocol\x12;\n" +
 	"\fsigning_keys\x18\n" +
 	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\x124\n" +
-	"\x05radio\x18\v \x01(\v2\x1e.linktrial.v1.SignedAssignmentR\x05radioJ\x04\b(\x10)\"\xe2\x03\n" +
+	"\x05radio\x18\v \x01(\v2\x1e.linktrial.v1.SignedAssignmentR\x05radioJ\x04\b(\x10)\"\xf8\x03\n" +
 	"\vPollRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -1436,7 +2000,8 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\bprotocol\x18\n" +
 	" \x01(\x05R\bprotocol\x12/\n" +
 	"\x06faults\x18\v \x03(\v2\x17.linktrial.v1.NodeFaultR\x06faults\x12\x1c\n" +
-	"\tchallenge\x18\f \x01(\fR\tchallengeB\n" +
+	"\tchallenge\x18\f \x01(\fR\tchallenge\x12\x14\n" +
+	"\x05brief\x18\x1e \x01(\bR\x05briefB\n" +
 	"\n" +
 	"\b_battery\"6\n" +
 	"\tNodeFault\x12\x15\n" +
@@ -1490,7 +2055,7 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05trial\x18\x03 \x01(\x05R\x05trial\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"\xd6\x01\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"\x96\x02\n" +
 	"\x10PreflightRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x121\n" +
 	"\x05peers\x18\x02 \x03(\v2\x1b.linktrial.v1.PreflightPeerR\x05peers\x12\x1e\n" +
@@ -1500,15 +2065,75 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\tmtu_bytes\x18\x04 \x01(\x05R\bmtuBytes\x12\x1d\n" +
 	"\n" +
 	"pairs_only\x18\x05 \x01(\bR\tpairsOnly\x12#\n" +
-	"\rradio_profile\x18\x06 \x01(\fR\fradioProfile\"H\n" +
+	"\rradio_profile\x18\x06 \x01(\fR\fradioProfile\x12>\n" +
+	"\ttransfers\x18\a \x01(\v2 .linktrial.v1.PreflightTransfersR\ttransfers\"\\\n" +
 	"\rPreflightPeer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
-	"\rradio_address\x18\x02 \x01(\tR\fradioAddress\"\x93\x01\n" +
+	"\rradio_address\x18\x02 \x01(\tR\fradioAddress\x12\x12\n" +
+	"\x04away\x18\x03 \x01(\bR\x04away\"\x85\x03\n" +
+	"\x12PreflightTransfers\x129\n" +
+	"\x04step\x18\x01 \x01(\x0e2%.linktrial.v1.PreflightTransfers.StepR\x04step\x12\x14\n" +
+	"\x05sheet\x18\x02 \x01(\fR\x05sheet\x12]\n" +
+	"\x0fradio_addresses\x18\x03 \x03(\v24.linktrial.v1.PreflightTransfers.RadioAddressesEntryR\x0eradioAddresses\x12\x19\n" +
+	"\blimit_ms\x18\x04 \x01(\x03R\alimitMs\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x1aA\n" +
+	"\x13RadioAddressesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"M\n" +
+	"\x04Step\x12\x14\n" +
+	"\x10STEP_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vSTEP_LISTEN\x10\x01\x12\x0e\n" +
+	"\n" +
+	"STEP_CARRY\x10\x02\x12\x0e\n" +
+	"\n" +
+	"STEP_CLOSE\x10\x03\"\xf4\x01\n" +
 	"\x16ReportPreflightRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12+\n" +
 	"\x06checks\x18\x03 \x03(\v2\x13.linktrial.v1.CheckR\x06checks\x12(\n" +
-	"\x05links\x18\x04 \x03(\v2\x12.linktrial.v1.LinkR\x05links\"\x19\n" +
+	"\x05links\x18\x04 \x03(\v2\x12.linktrial.v1.LinkR\x05links\x128\n" +
+	"\ttransfers\x18\x05 \x03(\v2\x1a.linktrial.v1.TransferSeenR\ttransfers\x12%\n" +
+	"\x0etransfer_error\x18\x06 \x01(\tR\rtransferError\"\x94\x01\n" +
+	"\fTransferSeen\x12\x1c\n" +
+	"\ttreatment\x18\x01 \x01(\tR\ttreatment\x128\n" +
+	"\tlisteners\x18\x02 \x03(\v2\x1a.linktrial.v1.ListenerSeenR\tlisteners\x12,\n" +
+	"\x05flows\x18\x03 \x03(\v2\x16.linktrial.v1.FlowSeenR\x05flows\"\x9d\x03\n" +
+	"\fListenerSeen\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\tR\x02at\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x1f\n" +
+	"\vto_received\x18\x03 \x01(\x03R\n" +
+	"toReceived\x12\x17\n" +
+	"\ato_sent\x18\x04 \x01(\x03R\x06toSent\x12#\n" +
+	"\rfrom_received\x18\x05 \x01(\x03R\ffromReceived\x12\x1b\n" +
+	"\tfrom_sent\x18\x06 \x01(\x03R\bfromSent\x12\x1f\n" +
+	"\vip_protocol\x18\a \x01(\x05R\n" +
+	"ipProtocol\x12\x1c\n" +
+	"\tfragments\x18\b \x01(\x03R\tfragments\x12\x1e\n" +
+	"\n" +
+	"interfaces\x18\t \x03(\tR\n" +
+	"interfaces\x12\x12\n" +
+	"\x04here\x18\n" +
+	" \x01(\bR\x04here\x12\x14\n" +
+	"\x05ready\x18\v \x01(\bR\x05ready\x12\x12\n" +
+	"\x04code\x18\f \x01(\tR\x04code\x12\x18\n" +
+	"\amessage\x18\r \x01(\tR\amessage\x12\x18\n" +
+	"\areached\x18\x0e \x01(\bR\areached\x12\x1c\n" +
+	"\tuncounted\x18\x0f \x01(\bR\tuncounted\"\xa9\x02\n" +
+	"\bFlowSeen\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x14\n" +
+	"\x05probe\x18\x03 \x01(\bR\x05probe\x12\x18\n" +
+	"\acarried\x18\x04 \x01(\bR\acarried\x12\x1c\n" +
+	"\tconnected\x18\x05 \x01(\bR\tconnected\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\a \x01(\tR\amessage\x12\x14\n" +
+	"\x05bytes\x18\b \x01(\x03R\x05bytes\x12\x18\n" +
+	"\aseconds\x18\t \x01(\x01R\aseconds\x12\x18\n" +
+	"\ainvalid\x18\n" +
+	" \x01(\bR\ainvalid\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\v \x01(\x03R\tsizeBytes\x12\x10\n" +
+	"\x03log\x18\f \x01(\tR\x03log\"\x19\n" +
 	"\x17ReportPreflightResponse\"\x94\x01\n" +
 	"\x0eDeliverRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
@@ -1544,67 +2169,79 @@ func file_linktrial_v1_agent_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_agent_proto_rawDescData
 }
 
-var file_linktrial_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_linktrial_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_linktrial_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_linktrial_v1_agent_proto_goTypes = []any{
 	(Assignment_DesiredState)(0),    // 0: linktrial.v1.Assignment.DesiredState
-	(*RegisterRequest)(nil),         // 1: linktrial.v1.RegisterRequest
-	(*RegisterResponse)(nil),        // 2: linktrial.v1.RegisterResponse
-	(*PollRequest)(nil),             // 3: linktrial.v1.PollRequest
-	(*NodeFault)(nil),               // 4: linktrial.v1.NodeFault
-	(*PollResponse)(nil),            // 5: linktrial.v1.PollResponse
-	(*SignedAssignment)(nil),        // 6: linktrial.v1.SignedAssignment
-	(*Assignment)(nil),              // 7: linktrial.v1.Assignment
-	(*RunCommand)(nil),              // 8: linktrial.v1.RunCommand
-	(*PreflightRequest)(nil),        // 9: linktrial.v1.PreflightRequest
-	(*PreflightPeer)(nil),           // 10: linktrial.v1.PreflightPeer
-	(*ReportPreflightRequest)(nil),  // 11: linktrial.v1.ReportPreflightRequest
-	(*ReportPreflightResponse)(nil), // 12: linktrial.v1.ReportPreflightResponse
-	(*DeliverRequest)(nil),          // 13: linktrial.v1.DeliverRequest
-	(*JournalRecord)(nil),           // 14: linktrial.v1.JournalRecord
-	(*DeliverResponse)(nil),         // 15: linktrial.v1.DeliverResponse
-	(*ClockRequest)(nil),            // 16: linktrial.v1.ClockRequest
-	(*ClockResponse)(nil),           // 17: linktrial.v1.ClockResponse
-	nil,                             // 18: linktrial.v1.Assignment.RadioAddressesEntry
-	(*DriverState)(nil),             // 19: linktrial.v1.DriverState
-	(*SigningKey)(nil),              // 20: linktrial.v1.SigningKey
-	(*TelemetryState)(nil),          // 21: linktrial.v1.TelemetryState
-	(*SheetSignature)(nil),          // 22: linktrial.v1.SheetSignature
-	(*Check)(nil),                   // 23: linktrial.v1.Check
-	(*Link)(nil),                    // 24: linktrial.v1.Link
+	(PreflightTransfers_Step)(0),    // 1: linktrial.v1.PreflightTransfers.Step
+	(*RegisterRequest)(nil),         // 2: linktrial.v1.RegisterRequest
+	(*RegisterResponse)(nil),        // 3: linktrial.v1.RegisterResponse
+	(*PollRequest)(nil),             // 4: linktrial.v1.PollRequest
+	(*NodeFault)(nil),               // 5: linktrial.v1.NodeFault
+	(*PollResponse)(nil),            // 6: linktrial.v1.PollResponse
+	(*SignedAssignment)(nil),        // 7: linktrial.v1.SignedAssignment
+	(*Assignment)(nil),              // 8: linktrial.v1.Assignment
+	(*RunCommand)(nil),              // 9: linktrial.v1.RunCommand
+	(*PreflightRequest)(nil),        // 10: linktrial.v1.PreflightRequest
+	(*PreflightPeer)(nil),           // 11: linktrial.v1.PreflightPeer
+	(*PreflightTransfers)(nil),      // 12: linktrial.v1.PreflightTransfers
+	(*ReportPreflightRequest)(nil),  // 13: linktrial.v1.ReportPreflightRequest
+	(*TransferSeen)(nil),            // 14: linktrial.v1.TransferSeen
+	(*ListenerSeen)(nil),            // 15: linktrial.v1.ListenerSeen
+	(*FlowSeen)(nil),                // 16: linktrial.v1.FlowSeen
+	(*ReportPreflightResponse)(nil), // 17: linktrial.v1.ReportPreflightResponse
+	(*DeliverRequest)(nil),          // 18: linktrial.v1.DeliverRequest
+	(*JournalRecord)(nil),           // 19: linktrial.v1.JournalRecord
+	(*DeliverResponse)(nil),         // 20: linktrial.v1.DeliverResponse
+	(*ClockRequest)(nil),            // 21: linktrial.v1.ClockRequest
+	(*ClockResponse)(nil),           // 22: linktrial.v1.ClockResponse
+	nil,                             // 23: linktrial.v1.Assignment.RadioAddressesEntry
+	nil,                             // 24: linktrial.v1.PreflightTransfers.RadioAddressesEntry
+	(*DriverState)(nil),             // 25: linktrial.v1.DriverState
+	(*SigningKey)(nil),              // 26: linktrial.v1.SigningKey
+	(*TelemetryState)(nil),          // 27: linktrial.v1.TelemetryState
+	(*SheetSignature)(nil),          // 28: linktrial.v1.SheetSignature
+	(*Check)(nil),                   // 29: linktrial.v1.Check
+	(*Link)(nil),                    // 30: linktrial.v1.Link
 }
 var file_linktrial_v1_agent_proto_depIdxs = []int32{
-	19, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
-	20, // 1: linktrial.v1.RegisterResponse.signing_keys:type_name -> linktrial.v1.SigningKey
-	6,  // 2: linktrial.v1.RegisterResponse.radio:type_name -> linktrial.v1.SignedAssignment
-	21, // 3: linktrial.v1.PollRequest.telemetry:type_name -> linktrial.v1.TelemetryState
-	4,  // 4: linktrial.v1.PollRequest.faults:type_name -> linktrial.v1.NodeFault
-	6,  // 5: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.SignedAssignment
-	20, // 6: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	25, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
+	26, // 1: linktrial.v1.RegisterResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	7,  // 2: linktrial.v1.RegisterResponse.radio:type_name -> linktrial.v1.SignedAssignment
+	27, // 3: linktrial.v1.PollRequest.telemetry:type_name -> linktrial.v1.TelemetryState
+	5,  // 4: linktrial.v1.PollRequest.faults:type_name -> linktrial.v1.NodeFault
+	7,  // 5: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.SignedAssignment
+	26, // 6: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
 	0,  // 7: linktrial.v1.Assignment.desired_state:type_name -> linktrial.v1.Assignment.DesiredState
-	18, // 8: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
-	8,  // 9: linktrial.v1.Assignment.commands:type_name -> linktrial.v1.RunCommand
-	22, // 10: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
-	9,  // 11: linktrial.v1.Assignment.preflight:type_name -> linktrial.v1.PreflightRequest
-	10, // 12: linktrial.v1.PreflightRequest.peers:type_name -> linktrial.v1.PreflightPeer
-	23, // 13: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
-	24, // 14: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
-	14, // 15: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
-	1,  // 16: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
-	3,  // 17: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
-	13, // 18: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
-	16, // 19: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
-	11, // 20: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
-	2,  // 21: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
-	5,  // 22: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
-	15, // 23: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
-	17, // 24: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
-	12, // 25: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	23, // 8: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
+	9,  // 9: linktrial.v1.Assignment.commands:type_name -> linktrial.v1.RunCommand
+	28, // 10: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
+	10, // 11: linktrial.v1.Assignment.preflight:type_name -> linktrial.v1.PreflightRequest
+	11, // 12: linktrial.v1.PreflightRequest.peers:type_name -> linktrial.v1.PreflightPeer
+	12, // 13: linktrial.v1.PreflightRequest.transfers:type_name -> linktrial.v1.PreflightTransfers
+	1,  // 14: linktrial.v1.PreflightTransfers.step:type_name -> linktrial.v1.PreflightTransfers.Step
+	24, // 15: linktrial.v1.PreflightTransfers.radio_addresses:type_name -> linktrial.v1.PreflightTransfers.RadioAddressesEntry
+	29, // 16: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
+	30, // 17: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
+	14, // 18: linktrial.v1.ReportPreflightRequest.transfers:type_name -> linktrial.v1.TransferSeen
+	15, // 19: linktrial.v1.TransferSeen.listeners:type_name -> linktrial.v1.ListenerSeen
+	16, // 20: linktrial.v1.TransferSeen.flows:type_name -> linktrial.v1.FlowSeen
+	19, // 21: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
+	2,  // 22: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
+	4,  // 23: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
+	18, // 24: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
+	21, // 25: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
+	13, // 26: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
+	3,  // 27: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
+	6,  // 28: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
+	20, // 29: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
+	22, // 30: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
+	17, // 31: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
+	27, // [27:32] is the sub-list for method output_type
+	22, // [22:27] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_agent_proto_init() }
@@ -1622,8 +2259,8 @@ func file_linktrial_v1_agent_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_agent_proto_rawDesc), len(file_linktrial_v1_agent_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   18,
+			NumEnums:      2,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -80,11 +80,15 @@ func (CheckState) EnumDescriptor() ([]byte, []int) {
 }
 
 type StartPreflightRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Nodes         []string               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`         // empty: all that are connected, or were within the last hour
-	Topology      string                 `protobuf:"bytes,2,opt,name=topology,proto3" json:"topology,omitempty"`   // empty: any; else each of its roles must have a node
-	Radio         string                 `protobuf:"bytes,3,opt,name=radio,proto3" json:"radio,omitempty"`         // empty: as the nodes have it
-	Protocols     []string               `protobuf:"bytes,4,rep,name=protocols,proto3" json:"protocols,omitempty"` // that a plan needs; empty: those that the nodes have
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Nodes     []string               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`         // empty: all that are connected, or were within the last hour
+	Topology  string                 `protobuf:"bytes,2,opt,name=topology,proto3" json:"topology,omitempty"`   // empty: any; else each of its roles must have a node
+	Radio     string                 `protobuf:"bytes,3,opt,name=radio,proto3" json:"radio,omitempty"`         // empty: as the nodes have it
+	Protocols []string               `protobuf:"bytes,4,rep,name=protocols,proto3" json:"protocols,omitempty"` // that a plan needs; empty: those that the nodes have
+	// A plan, of each of whose treatments one small transfer is carried. What is empty
+	// above follows from it.
+	PlanFile      string `protobuf:"bytes,5,opt,name=plan_file,json=planFile,proto3" json:"plan_file,omitempty"` // its name, for problems
+	PlanText      []byte `protobuf:"bytes,6,opt,name=plan_text,json=planText,proto3" json:"plan_text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -147,9 +151,24 @@ func (x *StartPreflightRequest) GetProtocols() []string {
 	return nil
 }
 
+func (x *StartPreflightRequest) GetPlanFile() string {
+	if x != nil {
+		return x.PlanFile
+	}
+	return ""
+}
+
+func (x *StartPreflightRequest) GetPlanText() []byte {
+	if x != nil {
+		return x.PlanText
+	}
+	return nil
+}
+
 type StartPreflightResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // empty: the plan has problems
+	Problems      []*Problem             `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -191,9 +210,16 @@ func (x *StartPreflightResponse) GetId() string {
 	return ""
 }
 
+func (x *StartPreflightResponse) GetProblems() []*Problem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
 type GetPreflightRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // empty: the newest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -236,15 +262,19 @@ func (x *GetPreflightRequest) GetId() string {
 }
 
 type GetPreflightResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Started       *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=started,proto3" json:"started,omitempty"`
-	Ended         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=ended,proto3" json:"ended,omitempty"` // unset: it is running
-	Nodes         []string               `protobuf:"bytes,4,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	WaitingFor    []string               `protobuf:"bytes,5,rep,name=waiting_for,json=waitingFor,proto3" json:"waiting_for,omitempty"` // nodes that have not answered yet
-	Checks        []*Check               `protobuf:"bytes,6,rep,name=checks,proto3" json:"checks,omitempty"`
-	Topology      string                 `protobuf:"bytes,7,opt,name=topology,proto3" json:"topology,omitempty"`
-	Radio         string                 `protobuf:"bytes,8,opt,name=radio,proto3" json:"radio,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Id         string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // empty: there was none yet
+	Started    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=started,proto3" json:"started,omitempty"`
+	Ended      *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=ended,proto3" json:"ended,omitempty"` // unset: it is running
+	Nodes      []string               `protobuf:"bytes,4,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	WaitingFor []string               `protobuf:"bytes,5,rep,name=waiting_for,json=waitingFor,proto3" json:"waiting_for,omitempty"` // nodes that have not answered yet
+	Checks     []*Check               `protobuf:"bytes,6,rep,name=checks,proto3" json:"checks,omitempty"`
+	Topology   string                 `protobuf:"bytes,7,opt,name=topology,proto3" json:"topology,omitempty"`
+	Radio      string                 `protobuf:"bytes,8,opt,name=radio,proto3" json:"radio,omitempty"`
+	// While it runs: what is done now, and at most how long until the end.
+	Step          string  `protobuf:"bytes,9,opt,name=step,proto3" json:"step,omitempty"`
+	LeftSeconds   float64 `protobuf:"fixed64,10,opt,name=left_seconds,json=leftSeconds,proto3" json:"left_seconds,omitempty"`
+	Plan          string  `protobuf:"bytes,11,opt,name=plan,proto3" json:"plan,omitempty"` // name of the plan whose treatments are carried; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -335,11 +365,32 @@ func (x *GetPreflightResponse) GetRadio() string {
 	return ""
 }
 
+func (x *GetPreflightResponse) GetStep() string {
+	if x != nil {
+		return x.Step
+	}
+	return ""
+}
+
+func (x *GetPreflightResponse) GetLeftSeconds() float64 {
+	if x != nil {
+		return x.LeftSeconds
+	}
+	return 0
+}
+
+func (x *GetPreflightResponse) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
 type Check struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	Peer          string                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"` // of pair checks
-	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // contact, clock, disk, battery, drivers, radio, reach, mtu, traffic, version
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // contact, version, clock, time, disk, battery, drivers, radio, address, attach, telemetry, channel, traffic, route, reach, mtu, rate, treatment
 	State         CheckState             `protobuf:"varint,4,opt,name=state,proto3,enum=linktrial.v1.CheckState" json:"state,omitempty"`
 	Found         string                 `protobuf:"bytes,5,opt,name=found,proto3" json:"found,omitempty"`       // "0.31 s ahead of the orchestrator"
 	Expected      string                 `protobuf:"bytes,6,opt,name=expected,proto3" json:"expected,omitempty"` // "within 0.1 s"
@@ -619,16 +670,19 @@ var File_linktrial_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_fleet_proto_rawDesc = "" +
 	"\n" +
-	"\x18linktrial/v1/fleet.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"}\n" +
+	"\x18linktrial/v1/fleet.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blinktrial/v1/operator.proto\"\xb7\x01\n" +
 	"\x15StartPreflightRequest\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x1a\n" +
 	"\btopology\x18\x02 \x01(\tR\btopology\x12\x14\n" +
 	"\x05radio\x18\x03 \x01(\tR\x05radio\x12\x1c\n" +
-	"\tprotocols\x18\x04 \x03(\tR\tprotocols\"(\n" +
+	"\tprotocols\x18\x04 \x03(\tR\tprotocols\x12\x1b\n" +
+	"\tplan_file\x18\x05 \x01(\tR\bplanFile\x12\x1b\n" +
+	"\tplan_text\x18\x06 \x01(\fR\bplanText\"[\n" +
 	"\x16StartPreflightResponse\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"%\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x121\n" +
+	"\bproblems\x18\x02 \x03(\v2\x15.linktrial.v1.ProblemR\bproblems\"%\n" +
 	"\x13GetPreflightRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xa4\x02\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xef\x02\n" +
 	"\x14GetPreflightResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
@@ -638,7 +692,11 @@ const file_linktrial_v1_fleet_proto_rawDesc = "" +
 	"waitingFor\x12+\n" +
 	"\x06checks\x18\x06 \x03(\v2\x13.linktrial.v1.CheckR\x06checks\x12\x1a\n" +
 	"\btopology\x18\a \x01(\tR\btopology\x12\x14\n" +
-	"\x05radio\x18\b \x01(\tR\x05radio\"\xd7\x01\n" +
+	"\x05radio\x18\b \x01(\tR\x05radio\x12\x12\n" +
+	"\x04step\x18\t \x01(\tR\x04step\x12!\n" +
+	"\fleft_seconds\x18\n" +
+	" \x01(\x01R\vleftSeconds\x12\x12\n" +
+	"\x04plan\x18\v \x01(\tR\x04plan\"\xd7\x01\n" +
 	"\x05Check\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x12\n" +
@@ -697,26 +755,28 @@ var file_linktrial_v1_fleet_proto_goTypes = []any{
 	(*LinksRequest)(nil),           // 6: linktrial.v1.LinksRequest
 	(*LinksResponse)(nil),          // 7: linktrial.v1.LinksResponse
 	(*Link)(nil),                   // 8: linktrial.v1.Link
-	(*timestamppb.Timestamp)(nil),  // 9: google.protobuf.Timestamp
+	(*Problem)(nil),                // 9: linktrial.v1.Problem
+	(*timestamppb.Timestamp)(nil),  // 10: google.protobuf.Timestamp
 }
 var file_linktrial_v1_fleet_proto_depIdxs = []int32{
-	9, // 0: linktrial.v1.GetPreflightResponse.started:type_name -> google.protobuf.Timestamp
-	9, // 1: linktrial.v1.GetPreflightResponse.ended:type_name -> google.protobuf.Timestamp
-	5, // 2: linktrial.v1.GetPreflightResponse.checks:type_name -> linktrial.v1.Check
-	0, // 3: linktrial.v1.Check.state:type_name -> linktrial.v1.CheckState
-	8, // 4: linktrial.v1.LinksResponse.links:type_name -> linktrial.v1.Link
-	9, // 5: linktrial.v1.Link.at:type_name -> google.protobuf.Timestamp
-	1, // 6: linktrial.v1.FleetService.StartPreflight:input_type -> linktrial.v1.StartPreflightRequest
-	3, // 7: linktrial.v1.FleetService.GetPreflight:input_type -> linktrial.v1.GetPreflightRequest
-	6, // 8: linktrial.v1.FleetService.Links:input_type -> linktrial.v1.LinksRequest
-	2, // 9: linktrial.v1.FleetService.StartPreflight:output_type -> linktrial.v1.StartPreflightResponse
-	4, // 10: linktrial.v1.FleetService.GetPreflight:output_type -> linktrial.v1.GetPreflightResponse
-	7, // 11: linktrial.v1.FleetService.Links:output_type -> linktrial.v1.LinksResponse
-	9, // [9:12] is the sub-list for method output_type
-	6, // [6:9] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	9,  // 0: linktrial.v1.StartPreflightResponse.problems:type_name -> linktrial.v1.Problem
+	10, // 1: linktrial.v1.GetPreflightResponse.started:type_name -> google.protobuf.Timestamp
+	10, // 2: linktrial.v1.GetPreflightResponse.ended:type_name -> google.protobuf.Timestamp
+	5,  // 3: linktrial.v1.GetPreflightResponse.checks:type_name -> linktrial.v1.Check
+	0,  // 4: linktrial.v1.Check.state:type_name -> linktrial.v1.CheckState
+	8,  // 5: linktrial.v1.LinksResponse.links:type_name -> linktrial.v1.Link
+	10, // 6: linktrial.v1.Link.at:type_name -> google.protobuf.Timestamp
+	1,  // 7: linktrial.v1.FleetService.StartPreflight:input_type -> linktrial.v1.StartPreflightRequest
+	3,  // 8: linktrial.v1.FleetService.GetPreflight:input_type -> linktrial.v1.GetPreflightRequest
+	6,  // 9: linktrial.v1.FleetService.Links:input_type -> linktrial.v1.LinksRequest
+	2,  // 10: linktrial.v1.FleetService.StartPreflight:output_type -> linktrial.v1.StartPreflightResponse
+	4,  // 11: linktrial.v1.FleetService.GetPreflight:output_type -> linktrial.v1.GetPreflightResponse
+	7,  // 12: linktrial.v1.FleetService.Links:output_type -> linktrial.v1.LinksResponse
+	10, // [10:13] is the sub-list for method output_type
+	7,  // [7:10] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_fleet_proto_init() }
@@ -724,6 +784,7 @@ func file_linktrial_v1_fleet_proto_init() {
 	if File_linktrial_v1_fleet_proto != nil {
 		return
 	}
+	file_linktrial_v1_operator_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -848,6 +848,174 @@ func (*DeleteTopologyResponse) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{15}
 }
 
+type SaveProfileRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Text          []byte                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"` // YAML
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SaveProfileRequest) Reset() {
+	*x = SaveProfileRequest{}
+	mi := &file_linktrial_v1_lab_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SaveProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SaveProfileRequest) ProtoMessage() {}
+
+func (x *SaveProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_lab_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SaveProfileRequest.ProtoReflect.Descriptor instead.
+func (*SaveProfileRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *SaveProfileRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SaveProfileRequest) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+type SaveProfileResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SaveProfileResponse) Reset() {
+	*x = SaveProfileResponse{}
+	mi := &file_linktrial_v1_lab_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SaveProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SaveProfileResponse) ProtoMessage() {}
+
+func (x *SaveProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_lab_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SaveProfileResponse.ProtoReflect.Descriptor instead.
+func (*SaveProfileResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{17}
+}
+
+type DeleteProfileRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteProfileRequest) Reset() {
+	*x = DeleteProfileRequest{}
+	mi := &file_linktrial_v1_lab_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteProfileRequest) ProtoMessage() {}
+
+func (x *DeleteProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_lab_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteProfileRequest.ProtoReflect.Descriptor instead.
+func (*DeleteProfileRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DeleteProfileRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type DeleteProfileResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteProfileResponse) Reset() {
+	*x = DeleteProfileResponse{}
+	mi := &file_linktrial_v1_lab_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteProfileResponse) ProtoMessage() {}
+
+func (x *DeleteProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_lab_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteProfileResponse.ProtoReflect.Descriptor instead.
+func (*DeleteProfileResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{19}
+}
+
 type ListProtocolsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -856,7 +1024,7 @@ type ListProtocolsRequest struct {
 
 func (x *ListProtocolsRequest) Reset() {
 	*x = ListProtocolsRequest{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[16]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -868,7 +1036,7 @@ func (x *ListProtocolsRequest) String() string {
 func (*ListProtocolsRequest) ProtoMessage() {}
 
 func (x *ListProtocolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[16]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -881,7 +1049,7 @@ func (x *ListProtocolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProtocolsRequest.ProtoReflect.Descriptor instead.
 func (*ListProtocolsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{20}
 }
 
 type ListProtocolsResponse struct {
@@ -893,7 +1061,7 @@ type ListProtocolsResponse struct {
 
 func (x *ListProtocolsResponse) Reset() {
 	*x = ListProtocolsResponse{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[17]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1073,7 @@ func (x *ListProtocolsResponse) String() string {
 func (*ListProtocolsResponse) ProtoMessage() {}
 
 func (x *ListProtocolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[17]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1086,7 @@ func (x *ListProtocolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProtocolsResponse.ProtoReflect.Descriptor instead.
 func (*ListProtocolsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListProtocolsResponse) GetProtocols() []*ProtocolInfo {
@@ -941,7 +1109,7 @@ type ProtocolInfo struct {
 
 func (x *ProtocolInfo) Reset() {
 	*x = ProtocolInfo{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[18]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1121,7 @@ func (x *ProtocolInfo) String() string {
 func (*ProtocolInfo) ProtoMessage() {}
 
 func (x *ProtocolInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[18]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1134,7 @@ func (x *ProtocolInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProtocolInfo.ProtoReflect.Descriptor instead.
 func (*ProtocolInfo) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ProtocolInfo) GetName() string {
@@ -1019,7 +1187,7 @@ type ConformanceResult struct {
 
 func (x *ConformanceResult) Reset() {
 	*x = ConformanceResult{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[19]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1199,7 @@ func (x *ConformanceResult) String() string {
 func (*ConformanceResult) ProtoMessage() {}
 
 func (x *ConformanceResult) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[19]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1212,7 @@ func (x *ConformanceResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConformanceResult.ProtoReflect.Descriptor instead.
 func (*ConformanceResult) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ConformanceResult) GetVersion() string {
@@ -1108,7 +1276,7 @@ type ConformanceCheck struct {
 
 func (x *ConformanceCheck) Reset() {
 	*x = ConformanceCheck{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[20]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1288,7 @@ func (x *ConformanceCheck) String() string {
 func (*ConformanceCheck) ProtoMessage() {}
 
 func (x *ConformanceCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[20]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1301,7 @@ func (x *ConformanceCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConformanceCheck.ProtoReflect.Descriptor instead.
 func (*ConformanceCheck) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ConformanceCheck) GetName() string {
@@ -1174,7 +1342,7 @@ type CheckProtocolRequest struct {
 
 func (x *CheckProtocolRequest) Reset() {
 	*x = CheckProtocolRequest{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[21]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1186,7 +1354,7 @@ func (x *CheckProtocolRequest) String() string {
 func (*CheckProtocolRequest) ProtoMessage() {}
 
 func (x *CheckProtocolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[21]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1199,7 +1367,7 @@ func (x *CheckProtocolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckProtocolRequest.ProtoReflect.Descriptor instead.
 func (*CheckProtocolRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CheckProtocolRequest) GetName() string {
@@ -1230,7 +1398,7 @@ type CheckProtocolResponse struct {
 
 func (x *CheckProtocolResponse) Reset() {
 	*x = CheckProtocolResponse{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[22]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1410,7 @@ func (x *CheckProtocolResponse) String() string {
 func (*CheckProtocolResponse) ProtoMessage() {}
 
 func (x *CheckProtocolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[22]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1423,7 @@ func (x *CheckProtocolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckProtocolResponse.ProtoReflect.Descriptor instead.
 func (*CheckProtocolResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CheckProtocolResponse) GetTotal() int32 {
@@ -1357,7 +1525,14 @@ const file_linktrial_v1_lab_proto_rawDesc = "" +
 	"\x14SaveTopologyResponse\"+\n" +
 	"\x15DeleteTopologyRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x18\n" +
-	"\x16DeleteTopologyResponse\"\x16\n" +
+	"\x16DeleteTopologyResponse\"<\n" +
+	"\x12SaveProfileRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\fR\x04text\"\x15\n" +
+	"\x13SaveProfileResponse\"*\n" +
+	"\x14DeleteProfileRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x17\n" +
+	"\x15DeleteProfileResponse\"\x16\n" +
 	"\x14ListProtocolsRequest\"Q\n" +
 	"\x15ListProtocolsResponse\x128\n" +
 	"\tprotocols\x18\x01 \x03(\v2\x1a.linktrial.v1.ProtocolInfoR\tprotocols\"\xca\x01\n" +
@@ -1394,11 +1569,13 @@ const file_linktrial_v1_lab_proto_rawDesc = "" +
 	"\tLabStatus\x12\x1e.linktrial.v1.LabStatusRequest\x1a\x1f.linktrial.v1.LabStatusResponse\x12@\n" +
 	"\x05LabUp\x12\x1a.linktrial.v1.LabUpRequest\x1a\x1b.linktrial.v1.LabUpResponse\x12F\n" +
 	"\aLabDown\x12\x1c.linktrial.v1.LabDownRequest\x1a\x1d.linktrial.v1.LabDownResponse\x12[\n" +
-	"\x0eSetControlLink\x12#.linktrial.v1.SetControlLinkRequest\x1a$.linktrial.v1.SetControlLinkResponse2\xc8\x03\n" +
+	"\x0eSetControlLink\x12#.linktrial.v1.SetControlLinkRequest\x1a$.linktrial.v1.SetControlLinkResponse2\xf6\x04\n" +
 	"\x0eCatalogService\x12L\n" +
 	"\tGetSource\x12\x1e.linktrial.v1.GetSourceRequest\x1a\x1f.linktrial.v1.GetSourceResponse\x12U\n" +
 	"\fSaveTopology\x12!.linktrial.v1.SaveTopologyRequest\x1a\".linktrial.v1.SaveTopologyResponse\x12[\n" +
-	"\x0eDeleteTopology\x12#.linktrial.v1.DeleteTopologyRequest\x1a$.linktrial.v1.DeleteTopologyResponse\x12X\n" +
+	"\x0eDeleteTopology\x12#.linktrial.v1.DeleteTopologyRequest\x1a$.linktrial.v1.DeleteTopologyResponse\x12R\n" +
+	"\vSaveProfile\x12 .linktrial.v1.SaveProfileRequest\x1a!.linktrial.v1.SaveProfileResponse\x12X\n" +
+	"\rDeleteProfile\x12\".linktrial.v1.DeleteProfileRequest\x1a#.linktrial.v1.DeleteProfileResponse\x12X\n" +
 	"\rListProtocols\x12\".linktrial.v1.ListProtocolsRequest\x1a#.linktrial.v1.ListProtocolsResponse\x12Z\n" +
 	"\rCheckProtocol\x12\".linktrial.v1.CheckProtocolRequest\x1a#.linktrial.v1.CheckProtocolResponse0\x01B,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
@@ -1414,7 +1591,7 @@ func file_linktrial_v1_lab_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_lab_proto_rawDescData
 }
 
-var file_linktrial_v1_lab_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_linktrial_v1_lab_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_linktrial_v1_lab_proto_goTypes = []any{
 	(*LabStatusRequest)(nil),       // 0: linktrial.v1.LabStatusRequest
 	(*LabStatusResponse)(nil),      // 1: linktrial.v1.LabStatusResponse
@@ -1432,24 +1609,28 @@ var file_linktrial_v1_lab_proto_goTypes = []any{
 	(*SaveTopologyResponse)(nil),   // 13: linktrial.v1.SaveTopologyResponse
 	(*DeleteTopologyRequest)(nil),  // 14: linktrial.v1.DeleteTopologyRequest
 	(*DeleteTopologyResponse)(nil), // 15: linktrial.v1.DeleteTopologyResponse
-	(*ListProtocolsRequest)(nil),   // 16: linktrial.v1.ListProtocolsRequest
-	(*ListProtocolsResponse)(nil),  // 17: linktrial.v1.ListProtocolsResponse
-	(*ProtocolInfo)(nil),           // 18: linktrial.v1.ProtocolInfo
-	(*ConformanceResult)(nil),      // 19: linktrial.v1.ConformanceResult
-	(*ConformanceCheck)(nil),       // 20: linktrial.v1.ConformanceCheck
-	(*CheckProtocolRequest)(nil),   // 21: linktrial.v1.CheckProtocolRequest
-	(*CheckProtocolResponse)(nil),  // 22: linktrial.v1.CheckProtocolResponse
-	(*DriverState)(nil),            // 23: linktrial.v1.DriverState
+	(*SaveProfileRequest)(nil),     // 16: linktrial.v1.SaveProfileRequest
+	(*SaveProfileResponse)(nil),    // 17: linktrial.v1.SaveProfileResponse
+	(*DeleteProfileRequest)(nil),   // 18: linktrial.v1.DeleteProfileRequest
+	(*DeleteProfileResponse)(nil),  // 19: linktrial.v1.DeleteProfileResponse
+	(*ListProtocolsRequest)(nil),   // 20: linktrial.v1.ListProtocolsRequest
+	(*ListProtocolsResponse)(nil),  // 21: linktrial.v1.ListProtocolsResponse
+	(*ProtocolInfo)(nil),           // 22: linktrial.v1.ProtocolInfo
+	(*ConformanceResult)(nil),      // 23: linktrial.v1.ConformanceResult
+	(*ConformanceCheck)(nil),       // 24: linktrial.v1.ConformanceCheck
+	(*CheckProtocolRequest)(nil),   // 25: linktrial.v1.CheckProtocolRequest
+	(*CheckProtocolResponse)(nil),  // 26: linktrial.v1.CheckProtocolResponse
+	(*DriverState)(nil),            // 27: linktrial.v1.DriverState
 }
 var file_linktrial_v1_lab_proto_depIdxs = []int32{
 	2,  // 0: linktrial.v1.LabStatusResponse.nodes:type_name -> linktrial.v1.LabNode
 	3,  // 1: linktrial.v1.LabStatusResponse.radios:type_name -> linktrial.v1.LabRadio
-	18, // 2: linktrial.v1.ListProtocolsResponse.protocols:type_name -> linktrial.v1.ProtocolInfo
-	23, // 3: linktrial.v1.ProtocolInfo.here:type_name -> linktrial.v1.DriverState
-	19, // 4: linktrial.v1.ProtocolInfo.last_check:type_name -> linktrial.v1.ConformanceResult
-	20, // 5: linktrial.v1.ConformanceResult.checks:type_name -> linktrial.v1.ConformanceCheck
-	20, // 6: linktrial.v1.CheckProtocolResponse.check:type_name -> linktrial.v1.ConformanceCheck
-	19, // 7: linktrial.v1.CheckProtocolResponse.result:type_name -> linktrial.v1.ConformanceResult
+	22, // 2: linktrial.v1.ListProtocolsResponse.protocols:type_name -> linktrial.v1.ProtocolInfo
+	27, // 3: linktrial.v1.ProtocolInfo.here:type_name -> linktrial.v1.DriverState
+	23, // 4: linktrial.v1.ProtocolInfo.last_check:type_name -> linktrial.v1.ConformanceResult
+	24, // 5: linktrial.v1.ConformanceResult.checks:type_name -> linktrial.v1.ConformanceCheck
+	24, // 6: linktrial.v1.CheckProtocolResponse.check:type_name -> linktrial.v1.ConformanceCheck
+	23, // 7: linktrial.v1.CheckProtocolResponse.result:type_name -> linktrial.v1.ConformanceResult
 	0,  // 8: linktrial.v1.LabService.LabStatus:input_type -> linktrial.v1.LabStatusRequest
 	4,  // 9: linktrial.v1.LabService.LabUp:input_type -> linktrial.v1.LabUpRequest
 	6,  // 10: linktrial.v1.LabService.LabDown:input_type -> linktrial.v1.LabDownRequest
@@ -1457,19 +1638,23 @@ var file_linktrial_v1_lab_proto_depIdxs = []int32{
 	10, // 12: linktrial.v1.CatalogService.GetSource:input_type -> linktrial.v1.GetSourceRequest
 	12, // 13: linktrial.v1.CatalogService.SaveTopology:input_type -> linktrial.v1.SaveTopologyRequest
 	14, // 14: linktrial.v1.CatalogService.DeleteTopology:input_type -> linktrial.v1.DeleteTopologyRequest
-	16, // 15: linktrial.v1.CatalogService.ListProtocols:input_type -> linktrial.v1.ListProtocolsRequest
-	21, // 16: linktrial.v1.CatalogService.CheckProtocol:input_type -> linktrial.v1.CheckProtocolRequest
-	1,  // 17: linktrial.v1.LabService.LabStatus:output_type -> linktrial.v1.LabStatusResponse
-	5,  // 18: linktrial.v1.LabService.LabUp:output_type -> linktrial.v1.LabUpResponse
-	7,  // 19: linktrial.v1.LabService.LabDown:output_type -> linktrial.v1.LabDownResponse
-	9,  // 20: linktrial.v1.LabService.SetControlLink:output_type -> linktrial.v1.SetControlLinkResponse
-	11, // 21: linktrial.v1.CatalogService.GetSource:output_type -> linktrial.v1.GetSourceResponse
-	13, // 22: linktrial.v1.CatalogService.SaveTopology:output_type -> linktrial.v1.SaveTopologyResponse
-	15, // 23: linktrial.v1.CatalogService.DeleteTopology:output_type -> linktrial.v1.DeleteTopologyResponse
-	17, // 24: linktrial.v1.CatalogService.ListProtocols:output_type -> linktrial.v1.ListProtocolsResponse
-	22, // 25: linktrial.v1.CatalogService.CheckProtocol:output_type -> linktrial.v1.CheckProtocolResponse
-	17, // [17:26] is the sub-list for method output_type
-	8,  // [8:17] is the sub-list for method input_type
+	16, // 15: linktrial.v1.CatalogService.SaveProfile:input_type -> linktrial.v1.SaveProfileRequest
+	18, // 16: linktrial.v1.CatalogService.DeleteProfile:input_type -> linktrial.v1.DeleteProfileRequest
+	20, // 17: linktrial.v1.CatalogService.ListProtocols:input_type -> linktrial.v1.ListProtocolsRequest
+	25, // 18: linktrial.v1.CatalogService.CheckProtocol:input_type -> linktrial.v1.CheckProtocolRequest
+	1,  // 19: linktrial.v1.LabService.LabStatus:output_type -> linktrial.v1.LabStatusResponse
+	5,  // 20: linktrial.v1.LabService.LabUp:output_type -> linktrial.v1.LabUpResponse
+	7,  // 21: linktrial.v1.LabService.LabDown:output_type -> linktrial.v1.LabDownResponse
+	9,  // 22: linktrial.v1.LabService.SetControlLink:output_type -> linktrial.v1.SetControlLinkResponse
+	11, // 23: linktrial.v1.CatalogService.GetSource:output_type -> linktrial.v1.GetSourceResponse
+	13, // 24: linktrial.v1.CatalogService.SaveTopology:output_type -> linktrial.v1.SaveTopologyResponse
+	15, // 25: linktrial.v1.CatalogService.DeleteTopology:output_type -> linktrial.v1.DeleteTopologyResponse
+	17, // 26: linktrial.v1.CatalogService.SaveProfile:output_type -> linktrial.v1.SaveProfileResponse
+	19, // 27: linktrial.v1.CatalogService.DeleteProfile:output_type -> linktrial.v1.DeleteProfileResponse
+	21, // 28: linktrial.v1.CatalogService.ListProtocols:output_type -> linktrial.v1.ListProtocolsResponse
+	26, // 29: linktrial.v1.CatalogService.CheckProtocol:output_type -> linktrial.v1.CheckProtocolResponse
+	19, // [19:30] is the sub-list for method output_type
+	8,  // [8:19] is the sub-list for method input_type
 	8,  // [8:8] is the sub-list for extension type_name
 	8,  // [8:8] is the sub-list for extension extendee
 	0,  // [0:8] is the sub-list for field type_name
@@ -1481,7 +1666,7 @@ func file_linktrial_v1_lab_proto_init() {
 		return
 	}
 	file_linktrial_v1_driver_proto_init()
-	file_linktrial_v1_lab_proto_msgTypes[22].OneofWrappers = []any{
+	file_linktrial_v1_lab_proto_msgTypes[26].OneofWrappers = []any{
 		(*CheckProtocolResponse_Check)(nil),
 		(*CheckProtocolResponse_Result)(nil),
 	}
@@ -1491,7 +1676,7 @@ func file_linktrial_v1_lab_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_lab_proto_rawDesc), len(file_linktrial_v1_lab_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

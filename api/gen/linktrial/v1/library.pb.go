@@ -11,6 +11,7 @@ package linktrialv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -23,6 +24,58 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+type ChangeRecurrenceRequest_Change int32
+
+const (
+	ChangeRecurrenceRequest_CHANGE_UNSPECIFIED ChangeRecurrenceRequest_Change = 0
+	ChangeRecurrenceRequest_CHANGE_PAUSE       ChangeRecurrenceRequest_Change = 1
+	ChangeRecurrenceRequest_CHANGE_RESUME      ChangeRecurrenceRequest_Change = 2 // starts that passed meanwhile are not made up
+	ChangeRecurrenceRequest_CHANGE_REMOVE      ChangeRecurrenceRequest_Change = 3 // campaigns that were started stay
+)
+
+// Enum value maps for ChangeRecurrenceRequest_Change.
+var (
+	ChangeRecurrenceRequest_Change_name = map[int32]string{
+		0: "CHANGE_UNSPECIFIED",
+		1: "CHANGE_PAUSE",
+		2: "CHANGE_RESUME",
+		3: "CHANGE_REMOVE",
+	}
+	ChangeRecurrenceRequest_Change_value = map[string]int32{
+		"CHANGE_UNSPECIFIED": 0,
+		"CHANGE_PAUSE":       1,
+		"CHANGE_RESUME":      2,
+		"CHANGE_REMOVE":      3,
+	}
+)
+
+func (x ChangeRecurrenceRequest_Change) Enum() *ChangeRecurrenceRequest_Change {
+	p := new(ChangeRecurrenceRequest_Change)
+	*p = x
+	return p
+}
+
+func (x ChangeRecurrenceRequest_Change) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ChangeRecurrenceRequest_Change) Descriptor() protoreflect.EnumDescriptor {
+	return file_linktrial_v1_library_proto_enumTypes[0].Descriptor()
+}
+
+func (ChangeRecurrenceRequest_Change) Type() protoreflect.EnumType {
+	return &file_linktrial_v1_library_proto_enumTypes[0]
+}
+
+func (x ChangeRecurrenceRequest_Change) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ChangeRecurrenceRequest_Change.Descriptor instead.
+func (ChangeRecurrenceRequest_Change) EnumDescriptor() ([]byte, []int) {
+	return file_linktrial_v1_library_proto_rawDescGZIP(), []int{21, 0}
+}
 
 type SavedPlan struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -483,6 +536,7 @@ type ScheduleRequest struct {
 	At            *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"` // of the campaign; empty: the plan's
 	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	Patience      *durationpb.Duration   `protobuf:"bytes,5,opt,name=patience,proto3" json:"patience,omitempty"` // how late it may start, 10 s to 24 h; unset: 2 min
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -545,6 +599,13 @@ func (x *ScheduleRequest) GetBy() string {
 	return ""
 }
 
+func (x *ScheduleRequest) GetPatience() *durationpb.Duration {
+	if x != nil {
+		return x.Patience
+	}
+	return nil
+}
+
 type ScheduleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Schedule      *ScheduledPlan         `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
@@ -596,9 +657,12 @@ type ScheduledPlan struct {
 	At            *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
 	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
-	State         string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`     // waiting, started, failed, missed, cancelled
-	Message       string                 `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"` // why it did not start
+	State         string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`     // waiting, started, failed, missed, cancelled, skipped
+	Message       string                 `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"` // why it did not start, or has not started yet
 	CampaignId    string                 `protobuf:"bytes,8,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
+	Patience      *durationpb.Duration   `protobuf:"bytes,9,opt,name=patience,proto3" json:"patience,omitempty"`
+	RecurrenceId  string                 `protobuf:"bytes,10,opt,name=recurrence_id,json=recurrenceId,proto3" json:"recurrence_id,omitempty"` // the rule by which it starts; empty: a single start
+	Number        int32                  `protobuf:"varint,11,opt,name=number,proto3" json:"number,omitempty"`                                // which start of the rule it is, from 1
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -689,6 +753,27 @@ func (x *ScheduledPlan) GetCampaignId() string {
 	return ""
 }
 
+func (x *ScheduledPlan) GetPatience() *durationpb.Duration {
+	if x != nil {
+		return x.Patience
+	}
+	return nil
+}
+
+func (x *ScheduledPlan) GetRecurrenceId() string {
+	if x != nil {
+		return x.RecurrenceId
+	}
+	return ""
+}
+
+func (x *ScheduledPlan) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
 type ListSchedulesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -727,7 +812,8 @@ func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
 
 type ListSchedulesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Schedules     []*ScheduledPlan       `protobuf:"bytes,1,rep,name=schedules,proto3" json:"schedules,omitempty"` // the next ones first, ended ones after
+	Schedules     []*ScheduledPlan       `protobuf:"bytes,1,rep,name=schedules,proto3" json:"schedules,omitempty"`     // the next ones first, ended ones after
+	Recurrences   []*Recurrence          `protobuf:"bytes,2,rep,name=recurrences,proto3" json:"recurrences,omitempty"` // all that were not removed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -765,6 +851,13 @@ func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
 func (x *ListSchedulesResponse) GetSchedules() []*ScheduledPlan {
 	if x != nil {
 		return x.Schedules
+	}
+	return nil
+}
+
+func (x *ListSchedulesResponse) GetRecurrences() []*Recurrence {
+	if x != nil {
+		return x.Recurrences
 	}
 	return nil
 }
@@ -849,11 +942,448 @@ func (*CancelScheduleResponse) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_library_proto_rawDescGZIP(), []int{15}
 }
 
+// A plan that starts again and again by a rule, such as "daily 08:30 Europe/Berlin".
+type Recurrence struct {
+	state         protoimpl.MessageState   `protogen:"open.v1"`
+	Id            string                   `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Plan          string                   `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`
+	Rule          string                   `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"` // with everything that was left out when it was made
+	Name          string                   `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"` // of the campaigns, before the time of each start; empty: the plan's
+	By            string                   `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	State         string                   `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`     // active, paused, ended
+	Next          []*timestamppb.Timestamp `protobuf:"bytes,7,rep,name=next,proto3" json:"next,omitempty"`       // the next starts, at most three; none unless active
+	Last          []*ScheduledPlan         `protobuf:"bytes,8,rep,name=last,proto3" json:"last,omitempty"`       // the last starts that have ended, at most five, newest first
+	Message       string                   `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"` // what is to be expected of the rule, as starts that will be skipped
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recurrence) Reset() {
+	*x = Recurrence{}
+	mi := &file_linktrial_v1_library_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recurrence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recurrence) ProtoMessage() {}
+
+func (x *Recurrence) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_library_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recurrence.ProtoReflect.Descriptor instead.
+func (*Recurrence) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_library_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Recurrence) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Recurrence) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *Recurrence) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *Recurrence) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Recurrence) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Recurrence) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Recurrence) GetNext() []*timestamppb.Timestamp {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *Recurrence) GetLast() []*ScheduledPlan {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+func (x *Recurrence) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+type PreviewRecurrenceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rule          string                 `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewRecurrenceRequest) Reset() {
+	*x = PreviewRecurrenceRequest{}
+	mi := &file_linktrial_v1_library_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewRecurrenceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewRecurrenceRequest) ProtoMessage() {}
+
+func (x *PreviewRecurrenceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_library_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewRecurrenceRequest.ProtoReflect.Descriptor instead.
+func (*PreviewRecurrenceRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_library_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *PreviewRecurrenceRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+type PreviewRecurrenceResponse struct {
+	state         protoimpl.MessageState   `protogen:"open.v1"`
+	Problem       string                   `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"` // what is wrong with the rule; the other fields are empty then
+	Rule          string                   `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`       // with everything that was left out
+	Next          []*timestamppb.Timestamp `protobuf:"bytes,3,rep,name=next,proto3" json:"next,omitempty"`       // at most three
+	Zone          string                   `protobuf:"bytes,4,opt,name=zone,proto3" json:"zone,omitempty"`       // whose times of day the rule has
+	Local         []string                 `protobuf:"bytes,5,rep,name=local,proto3" json:"local,omitempty"`     // the same starts by the clocks of that zone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewRecurrenceResponse) Reset() {
+	*x = PreviewRecurrenceResponse{}
+	mi := &file_linktrial_v1_library_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewRecurrenceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewRecurrenceResponse) ProtoMessage() {}
+
+func (x *PreviewRecurrenceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_library_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewRecurrenceResponse.ProtoReflect.Descriptor instead.
+func (*PreviewRecurrenceResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_library_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *PreviewRecurrenceResponse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *PreviewRecurrenceResponse) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *PreviewRecurrenceResponse) GetNext() []*timestamppb.Timestamp {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *PreviewRecurrenceResponse) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *PreviewRecurrenceResponse) GetLocal() []string {
+	if x != nil {
+		return x.Local
+	}
+	return nil
+}
+
+type ScheduleRecurrenceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Plan          string                 `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	Rule          string                 `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	Patience      *durationpb.Duration   `protobuf:"bytes,5,opt,name=patience,proto3" json:"patience,omitempty"` // how late each start may be, as of ScheduleRequest
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleRecurrenceRequest) Reset() {
+	*x = ScheduleRecurrenceRequest{}
+	mi := &file_linktrial_v1_library_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleRecurrenceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleRecurrenceRequest) ProtoMessage() {}
+
+func (x *ScheduleRecurrenceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_library_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleRecurrenceRequest.ProtoReflect.Descriptor instead.
+func (*ScheduleRecurrenceRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_library_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ScheduleRecurrenceRequest) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *ScheduleRecurrenceRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *ScheduleRecurrenceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ScheduleRecurrenceRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ScheduleRecurrenceRequest) GetPatience() *durationpb.Duration {
+	if x != nil {
+		return x.Patience
+	}
+	return nil
+}
+
+type ScheduleRecurrenceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Recurrence    *Recurrence            `protobuf:"bytes,1,opt,name=recurrence,proto3" json:"recurrence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleRecurrenceResponse) Reset() {
+	*x = ScheduleRecurrenceResponse{}
+	mi := &file_linktrial_v1_library_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleRecurrenceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleRecurrenceResponse) ProtoMessage() {}
+
+func (x *ScheduleRecurrenceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_library_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleRecurrenceResponse.ProtoReflect.Descriptor instead.
+func (*ScheduleRecurrenceResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_library_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ScheduleRecurrenceResponse) GetRecurrence() *Recurrence {
+	if x != nil {
+		return x.Recurrence
+	}
+	return nil
+}
+
+type ChangeRecurrenceRequest struct {
+	state         protoimpl.MessageState         `protogen:"open.v1"`
+	Id            string                         `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Change        ChangeRecurrenceRequest_Change `protobuf:"varint,2,opt,name=change,proto3,enum=linktrial.v1.ChangeRecurrenceRequest_Change" json:"change,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeRecurrenceRequest) Reset() {
+	*x = ChangeRecurrenceRequest{}
+	mi := &file_linktrial_v1_library_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeRecurrenceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeRecurrenceRequest) ProtoMessage() {}
+
+func (x *ChangeRecurrenceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_library_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeRecurrenceRequest.ProtoReflect.Descriptor instead.
+func (*ChangeRecurrenceRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_library_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ChangeRecurrenceRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ChangeRecurrenceRequest) GetChange() ChangeRecurrenceRequest_Change {
+	if x != nil {
+		return x.Change
+	}
+	return ChangeRecurrenceRequest_CHANGE_UNSPECIFIED
+}
+
+type ChangeRecurrenceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeRecurrenceResponse) Reset() {
+	*x = ChangeRecurrenceResponse{}
+	mi := &file_linktrial_v1_library_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeRecurrenceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeRecurrenceResponse) ProtoMessage() {}
+
+func (x *ChangeRecurrenceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_library_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeRecurrenceResponse.ProtoReflect.Descriptor instead.
+func (*ChangeRecurrenceResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_library_proto_rawDescGZIP(), []int{22}
+}
+
 var File_linktrial_v1_library_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_library_proto_rawDesc = "" +
 	"\n" +
-	"\x1alinktrial/v1/library.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd7\x01\n" +
+	"\x1alinktrial/v1/library.proto\x12\flinktrial.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd7\x01\n" +
 	"\tSavedPlan\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\ashipped\x18\x02 \x01(\bR\ashipped\x124\n" +
@@ -878,14 +1408,15 @@ const file_linktrial_v1_library_proto_rawDesc = "" +
 	"\x04plan\x18\x01 \x01(\v2\x17.linktrial.v1.SavedPlanR\x04plan\"'\n" +
 	"\x11DeletePlanRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
-	"\x12DeletePlanResponse\"u\n" +
+	"\x12DeletePlanResponse\"\xac\x01\n" +
 	"\x0fScheduleRequest\x12\x12\n" +
 	"\x04plan\x18\x01 \x01(\tR\x04plan\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"K\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x125\n" +
+	"\bpatience\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"K\n" +
 	"\x10ScheduleResponse\x127\n" +
-	"\bschedule\x18\x01 \x01(\v2\x1b.linktrial.v1.ScheduledPlanR\bschedule\"\xd4\x01\n" +
+	"\bschedule\x18\x01 \x01(\v2\x1b.linktrial.v1.ScheduledPlanR\bschedule\"\xc8\x02\n" +
 	"\rScheduledPlan\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04plan\x18\x02 \x01(\tR\x04plan\x12*\n" +
@@ -895,13 +1426,56 @@ const file_linktrial_v1_library_proto_rawDesc = "" +
 	"\x05state\x18\x06 \x01(\tR\x05state\x12\x18\n" +
 	"\amessage\x18\a \x01(\tR\amessage\x12\x1f\n" +
 	"\vcampaign_id\x18\b \x01(\tR\n" +
-	"campaignId\"\x16\n" +
-	"\x14ListSchedulesRequest\"R\n" +
+	"campaignId\x125\n" +
+	"\bpatience\x18\t \x01(\v2\x19.google.protobuf.DurationR\bpatience\x12#\n" +
+	"\rrecurrence_id\x18\n" +
+	" \x01(\tR\frecurrenceId\x12\x16\n" +
+	"\x06number\x18\v \x01(\x05R\x06number\"\x16\n" +
+	"\x14ListSchedulesRequest\"\x8e\x01\n" +
 	"\x15ListSchedulesResponse\x129\n" +
-	"\tschedules\x18\x01 \x03(\v2\x1b.linktrial.v1.ScheduledPlanR\tschedules\"'\n" +
+	"\tschedules\x18\x01 \x03(\v2\x1b.linktrial.v1.ScheduledPlanR\tschedules\x12:\n" +
+	"\vrecurrences\x18\x02 \x03(\v2\x18.linktrial.v1.RecurrenceR\vrecurrences\"'\n" +
 	"\x15CancelScheduleRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x18\n" +
-	"\x16CancelScheduleResponse2\xc4\x04\n" +
+	"\x16CancelScheduleResponse\"\xf9\x01\n" +
+	"\n" +
+	"Recurrence\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04plan\x18\x02 \x01(\tR\x04plan\x12\x12\n" +
+	"\x04rule\x18\x03 \x01(\tR\x04rule\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\x12\x14\n" +
+	"\x05state\x18\x06 \x01(\tR\x05state\x12.\n" +
+	"\x04next\x18\a \x03(\v2\x1a.google.protobuf.TimestampR\x04next\x12/\n" +
+	"\x04last\x18\b \x03(\v2\x1b.linktrial.v1.ScheduledPlanR\x04last\x12\x18\n" +
+	"\amessage\x18\t \x01(\tR\amessage\".\n" +
+	"\x18PreviewRecurrenceRequest\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\"\xa3\x01\n" +
+	"\x19PreviewRecurrenceResponse\x12\x18\n" +
+	"\aproblem\x18\x01 \x01(\tR\aproblem\x12\x12\n" +
+	"\x04rule\x18\x02 \x01(\tR\x04rule\x12.\n" +
+	"\x04next\x18\x03 \x03(\v2\x1a.google.protobuf.TimestampR\x04next\x12\x12\n" +
+	"\x04zone\x18\x04 \x01(\tR\x04zone\x12\x14\n" +
+	"\x05local\x18\x05 \x03(\tR\x05local\"\x9e\x01\n" +
+	"\x19ScheduleRecurrenceRequest\x12\x12\n" +
+	"\x04plan\x18\x01 \x01(\tR\x04plan\x12\x12\n" +
+	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x125\n" +
+	"\bpatience\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"V\n" +
+	"\x1aScheduleRecurrenceResponse\x128\n" +
+	"\n" +
+	"recurrence\x18\x01 \x01(\v2\x18.linktrial.v1.RecurrenceR\n" +
+	"recurrence\"\xc9\x01\n" +
+	"\x17ChangeRecurrenceRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12D\n" +
+	"\x06change\x18\x02 \x01(\x0e2,.linktrial.v1.ChangeRecurrenceRequest.ChangeR\x06change\"X\n" +
+	"\x06Change\x12\x16\n" +
+	"\x12CHANGE_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fCHANGE_PAUSE\x10\x01\x12\x11\n" +
+	"\rCHANGE_RESUME\x10\x02\x12\x11\n" +
+	"\rCHANGE_REMOVE\x10\x03\"\x1a\n" +
+	"\x18ChangeRecurrenceResponse2\xf6\x06\n" +
 	"\x0eLibraryService\x12L\n" +
 	"\tListPlans\x12\x1e.linktrial.v1.ListPlansRequest\x1a\x1f.linktrial.v1.ListPlansResponse\x12F\n" +
 	"\aGetPlan\x12\x1c.linktrial.v1.GetPlanRequest\x1a\x1d.linktrial.v1.GetPlanResponse\x12I\n" +
@@ -910,7 +1484,10 @@ const file_linktrial_v1_library_proto_rawDesc = "" +
 	"DeletePlan\x12\x1f.linktrial.v1.DeletePlanRequest\x1a .linktrial.v1.DeletePlanResponse\x12I\n" +
 	"\bSchedule\x12\x1d.linktrial.v1.ScheduleRequest\x1a\x1e.linktrial.v1.ScheduleResponse\x12X\n" +
 	"\rListSchedules\x12\".linktrial.v1.ListSchedulesRequest\x1a#.linktrial.v1.ListSchedulesResponse\x12[\n" +
-	"\x0eCancelSchedule\x12#.linktrial.v1.CancelScheduleRequest\x1a$.linktrial.v1.CancelScheduleResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
+	"\x0eCancelSchedule\x12#.linktrial.v1.CancelScheduleRequest\x1a$.linktrial.v1.CancelScheduleResponse\x12d\n" +
+	"\x11PreviewRecurrence\x12&.linktrial.v1.PreviewRecurrenceRequest\x1a'.linktrial.v1.PreviewRecurrenceResponse\x12g\n" +
+	"\x12ScheduleRecurrence\x12'.linktrial.v1.ScheduleRecurrenceRequest\x1a(.linktrial.v1.ScheduleRecurrenceResponse\x12a\n" +
+	"\x10ChangeRecurrence\x12%.linktrial.v1.ChangeRecurrenceRequest\x1a&.linktrial.v1.ChangeRecurrenceResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
 	file_linktrial_v1_library_proto_rawDescOnce sync.Once
@@ -924,54 +1501,79 @@ func file_linktrial_v1_library_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_library_proto_rawDescData
 }
 
-var file_linktrial_v1_library_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_linktrial_v1_library_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_linktrial_v1_library_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_linktrial_v1_library_proto_goTypes = []any{
-	(*SavedPlan)(nil),              // 0: linktrial.v1.SavedPlan
-	(*ListPlansRequest)(nil),       // 1: linktrial.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),      // 2: linktrial.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),         // 3: linktrial.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),        // 4: linktrial.v1.GetPlanResponse
-	(*SavePlanRequest)(nil),        // 5: linktrial.v1.SavePlanRequest
-	(*SavePlanResponse)(nil),       // 6: linktrial.v1.SavePlanResponse
-	(*DeletePlanRequest)(nil),      // 7: linktrial.v1.DeletePlanRequest
-	(*DeletePlanResponse)(nil),     // 8: linktrial.v1.DeletePlanResponse
-	(*ScheduleRequest)(nil),        // 9: linktrial.v1.ScheduleRequest
-	(*ScheduleResponse)(nil),       // 10: linktrial.v1.ScheduleResponse
-	(*ScheduledPlan)(nil),          // 11: linktrial.v1.ScheduledPlan
-	(*ListSchedulesRequest)(nil),   // 12: linktrial.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),  // 13: linktrial.v1.ListSchedulesResponse
-	(*CancelScheduleRequest)(nil),  // 14: linktrial.v1.CancelScheduleRequest
-	(*CancelScheduleResponse)(nil), // 15: linktrial.v1.CancelScheduleResponse
-	(*timestamppb.Timestamp)(nil),  // 16: google.protobuf.Timestamp
+	(ChangeRecurrenceRequest_Change)(0), // 0: linktrial.v1.ChangeRecurrenceRequest.Change
+	(*SavedPlan)(nil),                   // 1: linktrial.v1.SavedPlan
+	(*ListPlansRequest)(nil),            // 2: linktrial.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),           // 3: linktrial.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),              // 4: linktrial.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),             // 5: linktrial.v1.GetPlanResponse
+	(*SavePlanRequest)(nil),             // 6: linktrial.v1.SavePlanRequest
+	(*SavePlanResponse)(nil),            // 7: linktrial.v1.SavePlanResponse
+	(*DeletePlanRequest)(nil),           // 8: linktrial.v1.DeletePlanRequest
+	(*DeletePlanResponse)(nil),          // 9: linktrial.v1.DeletePlanResponse
+	(*ScheduleRequest)(nil),             // 10: linktrial.v1.ScheduleRequest
+	(*ScheduleResponse)(nil),            // 11: linktrial.v1.ScheduleResponse
+	(*ScheduledPlan)(nil),               // 12: linktrial.v1.ScheduledPlan
+	(*ListSchedulesRequest)(nil),        // 13: linktrial.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),       // 14: linktrial.v1.ListSchedulesResponse
+	(*CancelScheduleRequest)(nil),       // 15: linktrial.v1.CancelScheduleRequest
+	(*CancelScheduleResponse)(nil),      // 16: linktrial.v1.CancelScheduleResponse
+	(*Recurrence)(nil),                  // 17: linktrial.v1.Recurrence
+	(*PreviewRecurrenceRequest)(nil),    // 18: linktrial.v1.PreviewRecurrenceRequest
+	(*PreviewRecurrenceResponse)(nil),   // 19: linktrial.v1.PreviewRecurrenceResponse
+	(*ScheduleRecurrenceRequest)(nil),   // 20: linktrial.v1.ScheduleRecurrenceRequest
+	(*ScheduleRecurrenceResponse)(nil),  // 21: linktrial.v1.ScheduleRecurrenceResponse
+	(*ChangeRecurrenceRequest)(nil),     // 22: linktrial.v1.ChangeRecurrenceRequest
+	(*ChangeRecurrenceResponse)(nil),    // 23: linktrial.v1.ChangeRecurrenceResponse
+	(*timestamppb.Timestamp)(nil),       // 24: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),         // 25: google.protobuf.Duration
 }
 var file_linktrial_v1_library_proto_depIdxs = []int32{
-	16, // 0: linktrial.v1.SavedPlan.changed:type_name -> google.protobuf.Timestamp
-	0,  // 1: linktrial.v1.ListPlansResponse.plans:type_name -> linktrial.v1.SavedPlan
-	0,  // 2: linktrial.v1.GetPlanResponse.plan:type_name -> linktrial.v1.SavedPlan
-	0,  // 3: linktrial.v1.SavePlanResponse.plan:type_name -> linktrial.v1.SavedPlan
-	16, // 4: linktrial.v1.ScheduleRequest.at:type_name -> google.protobuf.Timestamp
-	11, // 5: linktrial.v1.ScheduleResponse.schedule:type_name -> linktrial.v1.ScheduledPlan
-	16, // 6: linktrial.v1.ScheduledPlan.at:type_name -> google.protobuf.Timestamp
-	11, // 7: linktrial.v1.ListSchedulesResponse.schedules:type_name -> linktrial.v1.ScheduledPlan
-	1,  // 8: linktrial.v1.LibraryService.ListPlans:input_type -> linktrial.v1.ListPlansRequest
-	3,  // 9: linktrial.v1.LibraryService.GetPlan:input_type -> linktrial.v1.GetPlanRequest
-	5,  // 10: linktrial.v1.LibraryService.SavePlan:input_type -> linktrial.v1.SavePlanRequest
-	7,  // 11: linktrial.v1.LibraryService.DeletePlan:input_type -> linktrial.v1.DeletePlanRequest
-	9,  // 12: linktrial.v1.LibraryService.Schedule:input_type -> linktrial.v1.ScheduleRequest
-	12, // 13: linktrial.v1.LibraryService.ListSchedules:input_type -> linktrial.v1.ListSchedulesRequest
-	14, // 14: linktrial.v1.LibraryService.CancelSchedule:input_type -> linktrial.v1.CancelScheduleRequest
-	2,  // 15: linktrial.v1.LibraryService.ListPlans:output_type -> linktrial.v1.ListPlansResponse
-	4,  // 16: linktrial.v1.LibraryService.GetPlan:output_type -> linktrial.v1.GetPlanResponse
-	6,  // 17: linktrial.v1.LibraryService.SavePlan:output_type -> linktrial.v1.SavePlanResponse
-	8,  // 18: linktrial.v1.LibraryService.DeletePlan:output_type -> linktrial.v1.DeletePlanResponse
-	10, // 19: linktrial.v1.LibraryService.Schedule:output_type -> linktrial.v1.ScheduleResponse
-	13, // 20: linktrial.v1.LibraryService.ListSchedules:output_type -> linktrial.v1.ListSchedulesResponse
-	15, // 21: linktrial.v1.LibraryService.CancelSchedule:output_type -> linktrial.v1.CancelScheduleResponse
-	15, // [15:22] is the sub-list for method output_type
-	8,  // [8:15] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	24, // 0: linktrial.v1.SavedPlan.changed:type_name -> google.protobuf.Timestamp
+	1,  // 1: linktrial.v1.ListPlansResponse.plans:type_name -> linktrial.v1.SavedPlan
+	1,  // 2: linktrial.v1.GetPlanResponse.plan:type_name -> linktrial.v1.SavedPlan
+	1,  // 3: linktrial.v1.SavePlanResponse.plan:type_name -> linktrial.v1.SavedPlan
+	24, // 4: linktrial.v1.ScheduleRequest.at:type_name -> google.protobuf.Timestamp
+	25, // 5: linktrial.v1.ScheduleRequest.patience:type_name -> google.protobuf.Duration
+	12, // 6: linktrial.v1.ScheduleResponse.schedule:type_name -> linktrial.v1.ScheduledPlan
+	24, // 7: linktrial.v1.ScheduledPlan.at:type_name -> google.protobuf.Timestamp
+	25, // 8: linktrial.v1.ScheduledPlan.patience:type_name -> google.protobuf.Duration
+	12, // 9: linktrial.v1.ListSchedulesResponse.schedules:type_name -> linktrial.v1.ScheduledPlan
+	17, // 10: linktrial.v1.ListSchedulesResponse.recurrences:type_name -> linktrial.v1.Recurrence
+	24, // 11: linktrial.v1.Recurrence.next:type_name -> google.protobuf.Timestamp
+	12, // 12: linktrial.v1.Recurrence.last:type_name -> linktrial.v1.ScheduledPlan
+	24, // 13: linktrial.v1.PreviewRecurrenceResponse.next:type_name -> google.protobuf.Timestamp
+	25, // 14: linktrial.v1.ScheduleRecurrenceRequest.patience:type_name -> google.protobuf.Duration
+	17, // 15: linktrial.v1.ScheduleRecurrenceResponse.recurrence:type_name -> linktrial.v1.Recurrence
+	0,  // 16: linktrial.v1.ChangeRecurrenceRequest.change:type_name -> linktrial.v1.ChangeRecurrenceRequest.Change
+	2,  // 17: linktrial.v1.LibraryService.ListPlans:input_type -> linktrial.v1.ListPlansRequest
+	4,  // 18: linktrial.v1.LibraryService.GetPlan:input_type -> linktrial.v1.GetPlanRequest
+	6,  // 19: linktrial.v1.LibraryService.SavePlan:input_type -> linktrial.v1.SavePlanRequest
+	8,  // 20: linktrial.v1.LibraryService.DeletePlan:input_type -> linktrial.v1.DeletePlanRequest
+	10, // 21: linktrial.v1.LibraryService.Schedule:input_type -> linktrial.v1.ScheduleRequest
+	13, // 22: linktrial.v1.LibraryService.ListSchedules:input_type -> linktrial.v1.ListSchedulesRequest
+	15, // 23: linktrial.v1.LibraryService.CancelSchedule:input_type -> linktrial.v1.CancelScheduleRequest
+	18, // 24: linktrial.v1.LibraryService.PreviewRecurrence:input_type -> linktrial.v1.PreviewRecurrenceRequest
+	20, // 25: linktrial.v1.LibraryService.ScheduleRecurrence:input_type -> linktrial.v1.ScheduleRecurrenceRequest
+	22, // 26: linktrial.v1.LibraryService.ChangeRecurrence:input_type -> linktrial.v1.ChangeRecurrenceRequest
+	3,  // 27: linktrial.v1.LibraryService.ListPlans:output_type -> linktrial.v1.ListPlansResponse
+	5,  // 28: linktrial.v1.LibraryService.GetPlan:output_type -> linktrial.v1.GetPlanResponse
+	7,  // 29: linktrial.v1.LibraryService.SavePlan:output_type -> linktrial.v1.SavePlanResponse
+	9,  // 30: linktrial.v1.LibraryService.DeletePlan:output_type -> linktrial.v1.DeletePlanResponse
+	11, // 31: linktrial.v1.LibraryService.Schedule:output_type -> linktrial.v1.ScheduleResponse
+	14, // 32: linktrial.v1.LibraryService.ListSchedules:output_type -> linktrial.v1.ListSchedulesResponse
+	16, // 33: linktrial.v1.LibraryService.CancelSchedule:output_type -> linktrial.v1.CancelScheduleResponse
+	19, // 34: linktrial.v1.LibraryService.PreviewRecurrence:output_type -> linktrial.v1.PreviewRecurrenceResponse
+	21, // 35: linktrial.v1.LibraryService.ScheduleRecurrence:output_type -> linktrial.v1.ScheduleRecurrenceResponse
+	23, // 36: linktrial.v1.LibraryService.ChangeRecurrence:output_type -> linktrial.v1.ChangeRecurrenceResponse
+	27, // [27:37] is the sub-list for method output_type
+	17, // [17:27] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_library_proto_init() }
@@ -984,13 +1586,14 @@ func file_linktrial_v1_library_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_library_proto_rawDesc), len(file_linktrial_v1_library_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   16,
+			NumEnums:      1,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_linktrial_v1_library_proto_goTypes,
 		DependencyIndexes: file_linktrial_v1_library_proto_depIdxs,
+		EnumInfos:         file_linktrial_v1_library_proto_enumTypes,
 		MessageInfos:      file_linktrial_v1_library_proto_msgTypes,
 	}.Build()
 	File_linktrial_v1_library_proto = out.File

@@ -142,6 +142,54 @@ func (StartPlanRequest_Moves) EnumDescriptor() ([]byte, []int) {
 	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{6, 0}
 }
 
+// What to do where no fresh preflight on these nodes has carried a transfer of each
+// treatment. Of nodes with emulated radios none is asked for.
+type StartPlanRequest_Preflight int32
+
+const (
+	StartPlanRequest_PREFLIGHT_UNSPECIFIED StartPlanRequest_Preflight = 0 // start, and say so with every result
+	StartPlanRequest_PREFLIGHT_REQUIRED    StartPlanRequest_Preflight = 1 // start nothing
+)
+
+// Enum value maps for StartPlanRequest_Preflight.
+var (
+	StartPlanRequest_Preflight_name = map[int32]string{
+		0: "PREFLIGHT_UNSPECIFIED",
+		1: "PREFLIGHT_REQUIRED",
+	}
+	StartPlanRequest_Preflight_value = map[string]int32{
+		"PREFLIGHT_UNSPECIFIED": 0,
+		"PREFLIGHT_REQUIRED":    1,
+	}
+)
+
+func (x StartPlanRequest_Preflight) Enum() *StartPlanRequest_Preflight {
+	p := new(StartPlanRequest_Preflight)
+	*p = x
+	return p
+}
+
+func (x StartPlanRequest_Preflight) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (StartPlanRequest_Preflight) Descriptor() protoreflect.EnumDescriptor {
+	return file_linktrial_v1_operator_proto_enumTypes[2].Descriptor()
+}
+
+func (StartPlanRequest_Preflight) Type() protoreflect.EnumType {
+	return &file_linktrial_v1_operator_proto_enumTypes[2]
+}
+
+func (x StartPlanRequest_Preflight) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use StartPlanRequest_Preflight.Descriptor instead.
+func (StartPlanRequest_Preflight) EnumDescriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{6, 1}
+}
+
 type Note_Kind int32
 
 const (
@@ -184,11 +232,11 @@ func (x Note_Kind) String() string {
 }
 
 func (Note_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_linktrial_v1_operator_proto_enumTypes[2].Descriptor()
+	return file_linktrial_v1_operator_proto_enumTypes[3].Descriptor()
 }
 
 func (Note_Kind) Type() protoreflect.EnumType {
-	return &file_linktrial_v1_operator_proto_enumTypes[2]
+	return &file_linktrial_v1_operator_proto_enumTypes[3]
 }
 
 func (x Note_Kind) Number() protoreflect.EnumNumber {
@@ -569,8 +617,9 @@ type StartPlanRequest struct {
 	Name  string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"` // of the campaign; empty: the plan's
 	// Run it on the nodes of the virtual-time lab, which must have registered
 	// just before; without it, those nodes are never chosen.
-	Virtual       bool                   `protobuf:"varint,4,opt,name=virtual,proto3" json:"virtual,omitempty"`
-	Moves         StartPlanRequest_Moves `protobuf:"varint,5,opt,name=moves,proto3,enum=linktrial.v1.StartPlanRequest_Moves" json:"moves,omitempty"`
+	Virtual       bool                       `protobuf:"varint,4,opt,name=virtual,proto3" json:"virtual,omitempty"`
+	Moves         StartPlanRequest_Moves     `protobuf:"varint,5,opt,name=moves,proto3,enum=linktrial.v1.StartPlanRequest_Moves" json:"moves,omitempty"`
+	Preflight     StartPlanRequest_Preflight `protobuf:"varint,6,opt,name=preflight,proto3,enum=linktrial.v1.StartPlanRequest_Preflight" json:"preflight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -640,13 +689,23 @@ func (x *StartPlanRequest) GetMoves() StartPlanRequest_Moves {
 	return StartPlanRequest_MOVES_UNSPECIFIED
 }
 
+func (x *StartPlanRequest) GetPreflight() StartPlanRequest_Preflight {
+	if x != nil {
+		return x.Preflight
+	}
+	return StartPlanRequest_PREFLIGHT_UNSPECIFIED
+}
+
 type StartPlanResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Problems      []*Problem             `protobuf:"bytes,1,rep,name=problems,proto3" json:"problems,omitempty"` // nothing was started where there are any
-	CampaignId    string                 `protobuf:"bytes,2,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
-	RunIds        []string               `protobuf:"bytes,3,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Problems   []*Problem             `protobuf:"bytes,1,rep,name=problems,proto3" json:"problems,omitempty"` // nothing was started where there are any
+	CampaignId string                 `protobuf:"bytes,2,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
+	RunIds     []string               `protobuf:"bytes,3,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
+	// Why there is no fresh preflight of the plan, a sentence each; empty: there is one, or
+	// none is needed.
+	WithoutPreflight []string `protobuf:"bytes,4,rep,name=without_preflight,json=withoutPreflight,proto3" json:"without_preflight,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *StartPlanResponse) Reset() {
@@ -696,6 +755,13 @@ func (x *StartPlanResponse) GetCampaignId() string {
 func (x *StartPlanResponse) GetRunIds() []string {
 	if x != nil {
 		return x.RunIds
+	}
+	return nil
+}
+
+func (x *StartPlanResponse) GetWithoutPreflight() []string {
+	if x != nil {
+		return x.WithoutPreflight
 	}
 	return nil
 }
@@ -906,7 +972,7 @@ type Run struct {
 	TrialsEnded          int32                  `protobuf:"varint,10,opt,name=trials_ended,json=trialsEnded,proto3" json:"trials_ended,omitempty"`
 	AttemptsFailed       int32                  `protobuf:"varint,11,opt,name=attempts_failed,json=attemptsFailed,proto3" json:"attempts_failed,omitempty"`
 	SheetHash            string                 `protobuf:"bytes,12,opt,name=sheet_hash,json=sheetHash,proto3" json:"sheet_hash,omitempty"`
-	Place                string                 `protobuf:"bytes,13,opt,name=place,proto3" json:"place,omitempty"` // "real radio", "emulated, real time", "emulated, virtual time"
+	Place                string                 `protobuf:"bytes,13,opt,name=place,proto3" json:"place,omitempty"` // "real radio", "real, unnamed radio", "emulated, real time", "emulated, virtual time"
 	Created              *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=created,proto3" json:"created,omitempty"`
 	Started              *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=started,proto3" json:"started,omitempty"`
 	Ended                *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended,proto3" json:"ended,omitempty"`
@@ -922,6 +988,7 @@ type Run struct {
 	// Of an open run, in lists:
 	WaitingFor    []string     `protobuf:"bytes,26,rep,name=waiting_for,json=waitingFor,proto3" json:"waiting_for,omitempty"` // before it begins, for people; empty: nothing
 	NoContact     []*NoContact `protobuf:"bytes,27,rep,name=no_contact,json=noContact,proto3" json:"no_contact,omitempty"`    // its nodes that are to be in contact and are not
+	Aborting      bool         `protobuf:"varint,29,opt,name=aborting,proto3" json:"aborting,omitempty"`                      // it is to be aborted, and nodes have not ended their parts yet
 	Settings      string       `protobuf:"bytes,28,opt,name=settings,proto3" json:"settings,omitempty"`                       // group and what sweeps have set in it, for people: "loss 0.1"; in lists only of runs that have not ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1144,6 +1211,13 @@ func (x *Run) GetNoContact() []*NoContact {
 		return x.NoContact
 	}
 	return nil
+}
+
+func (x *Run) GetAborting() bool {
+	if x != nil {
+		return x.Aborting
+	}
+	return false
 }
 
 func (x *Run) GetSettings() string {
@@ -2758,8 +2832,8 @@ type Node struct {
 	Version            string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	Host               string                 `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
 	Kernel             string                 `protobuf:"bytes,5,opt,name=kernel,proto3" json:"kernel,omitempty"`
-	Radio              string                 `protobuf:"bytes,6,opt,name=radio,proto3" json:"radio,omitempty"`
-	Emulated           bool                   `protobuf:"varint,7,opt,name=emulated,proto3" json:"emulated,omitempty"`
+	Radio              string                 `protobuf:"bytes,6,opt,name=radio,proto3" json:"radio,omitempty"`        // profile of the attached radio; empty where it is emulated, or real and not named
+	Emulated           bool                   `protobuf:"varint,7,opt,name=emulated,proto3" json:"emulated,omitempty"` // vouched for by a lab's emulator
 	RadioAddress       string                 `protobuf:"bytes,8,opt,name=radio_address,json=radioAddress,proto3" json:"radio_address,omitempty"`
 	DiskFreeBytes      int64                  `protobuf:"varint,9,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
 	Drivers            []*DriverState         `protobuf:"bytes,10,rep,name=drivers,proto3" json:"drivers,omitempty"`
@@ -2775,6 +2849,9 @@ type Node struct {
 	ClockErrorSeconds float64           `protobuf:"fixed64,19,opt,name=clock_error_seconds,json=clockErrorSeconds,proto3" json:"clock_error_seconds,omitempty"` // bound of the offset's error
 	Telemetry         []*TelemetryState `protobuf:"bytes,40,rep,name=telemetry,proto3" json:"telemetry,omitempty"`                                              // as the node reported it last
 	Faults            []string          `protobuf:"bytes,20,rep,name=faults,proto3" json:"faults,omitempty"`                                                    // what is wrong on the node and needs a person, as it reported last
+	Lab               string            `protobuf:"bytes,21,opt,name=lab,proto3" json:"lab,omitempty"`                                                          // identity of the key of the lab that vouches for its emulated radio
+	LabProblem        string            `protobuf:"bytes,22,opt,name=lab_problem,json=labProblem,proto3" json:"lab_problem,omitempty"`                          // why none does for a node that was started for a lab
+	Silent            bool              `protobuf:"varint,23,opt,name=silent,proto3" json:"silent,omitempty"`                                                   // takes part in a run under way with in-band control, in which no contact is normal
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2956,6 +3033,27 @@ func (x *Node) GetFaults() []string {
 	return nil
 }
 
+func (x *Node) GetLab() string {
+	if x != nil {
+		return x.Lab
+	}
+	return ""
+}
+
+func (x *Node) GetLabProblem() string {
+	if x != nil {
+		return x.LabProblem
+	}
+	return ""
+}
+
+func (x *Node) GetSilent() bool {
+	if x != nil {
+		return x.Silent
+	}
+	return false
+}
+
 type ListProfilesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2997,6 +3095,7 @@ type ListProfilesResponse struct {
 	Radios            []string               `protobuf:"bytes,1,rep,name=radios,proto3" json:"radios,omitempty"`                                                // JSON of internal/radio.Profile each
 	Topologies        []string               `protobuf:"bytes,2,rep,name=topologies,proto3" json:"topologies,omitempty"`                                        // JSON of internal/radio.Topology each
 	ShippedTopologies []string               `protobuf:"bytes,3,rep,name=shipped_topologies,json=shippedTopologies,proto3" json:"shipped_topologies,omitempty"` // names of those that came with Linktrial
+	SavedRadios       []string               `protobuf:"bytes,4,rep,name=saved_radios,json=savedRadios,proto3" json:"saved_radios,omitempty"`                   // names of those that people saved here
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -3052,6 +3151,13 @@ func (x *ListProfilesResponse) GetShippedTopologies() []string {
 	return nil
 }
 
+func (x *ListProfilesResponse) GetSavedRadios() []string {
+	if x != nil {
+		return x.SavedRadios
+	}
+	return nil
+}
+
 var File_linktrial_v1_operator_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_operator_proto_rawDesc = "" +
@@ -3081,23 +3187,28 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\n" +
 	"sheet_hash\x18\x02 \x01(\tR\tsheetHash\x12+\n" +
 	"\x11estimated_seconds\x18\x03 \x01(\x01R\x10estimatedSeconds\x12#\n" +
-	"\rtrial_seconds\x18\x04 \x03(\x01R\ftrialSeconds\"\xe7\x01\n" +
+	"\rtrial_seconds\x18\x04 \x03(\x01R\ftrialSeconds\"\xef\x02\n" +
 	"\x10StartPlanRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\fR\x04text\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
 	"\avirtual\x18\x04 \x01(\bR\avirtual\x12:\n" +
-	"\x05moves\x18\x05 \x01(\x0e2$.linktrial.v1.StartPlanRequest.MovesR\x05moves\"A\n" +
+	"\x05moves\x18\x05 \x01(\x0e2$.linktrial.v1.StartPlanRequest.MovesR\x05moves\x12F\n" +
+	"\tpreflight\x18\x06 \x01(\x0e2(.linktrial.v1.StartPlanRequest.PreflightR\tpreflight\"A\n" +
 	"\x05Moves\x12\x15\n" +
 	"\x11MOVES_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rMOVES_CONFIRM\x10\x01\x12\x0e\n" +
 	"\n" +
-	"MOVES_NONE\x10\x02\"\x80\x01\n" +
+	"MOVES_NONE\x10\x02\">\n" +
+	"\tPreflight\x12\x19\n" +
+	"\x15PREFLIGHT_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12PREFLIGHT_REQUIRED\x10\x01\"\xad\x01\n" +
 	"\x11StartPlanResponse\x121\n" +
 	"\bproblems\x18\x01 \x03(\v2\x15.linktrial.v1.ProblemR\bproblems\x12\x1f\n" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
 	"campaignId\x12\x17\n" +
-	"\arun_ids\x18\x03 \x03(\tR\x06runIds\"O\n" +
+	"\arun_ids\x18\x03 \x03(\tR\x06runIds\x12+\n" +
+	"\x11without_preflight\x18\x04 \x03(\tR\x10withoutPreflight\"O\n" +
 	"\x14AbortCampaignRequest\x12\x1f\n" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
 	"campaignId\x12\x16\n" +
@@ -3109,7 +3220,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"campaignId\x12\x12\n" +
 	"\x04open\x18\x03 \x01(\bR\x04open\"9\n" +
 	"\x10ListRunsResponse\x12%\n" +
-	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\xa8\a\n" +
+	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\xc4\a\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1f\n" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
@@ -3144,6 +3255,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"waitingFor\x126\n" +
 	"\n" +
 	"no_contact\x18\x1b \x03(\v2\x17.linktrial.v1.NoContactR\tnoContact\x12\x1a\n" +
+	"\baborting\x18\x1d \x01(\bR\baborting\x12\x1a\n" +
 	"\bsettings\x18\x1c \x01(\tR\bsettings\"&\n" +
 	"\rGetRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"{\n" +
@@ -3284,7 +3396,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x05parts\x18\a \x01(\x05R\x05parts\"\x12\n" +
 	"\x10ListNodesRequest\"=\n" +
 	"\x11ListNodesResponse\x12(\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\"\xe7\x05\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\"\xb2\x06\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -3307,16 +3419,21 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\avirtual\x18\x12 \x01(\bR\avirtual\x12.\n" +
 	"\x13clock_error_seconds\x18\x13 \x01(\x01R\x11clockErrorSeconds\x12:\n" +
 	"\ttelemetry\x18( \x03(\v2\x1c.linktrial.v1.TelemetryStateR\ttelemetry\x12\x16\n" +
-	"\x06faults\x18\x14 \x03(\tR\x06faultsB\n" +
+	"\x06faults\x18\x14 \x03(\tR\x06faults\x12\x10\n" +
+	"\x03lab\x18\x15 \x01(\tR\x03lab\x12\x1f\n" +
+	"\vlab_problem\x18\x16 \x01(\tR\n" +
+	"labProblem\x12\x16\n" +
+	"\x06silent\x18\x17 \x01(\bR\x06silentB\n" +
 	"\n" +
 	"\b_battery\"\x15\n" +
-	"\x13ListProfilesRequest\"}\n" +
+	"\x13ListProfilesRequest\"\xa0\x01\n" +
 	"\x14ListProfilesResponse\x12\x16\n" +
 	"\x06radios\x18\x01 \x03(\tR\x06radios\x12\x1e\n" +
 	"\n" +
 	"topologies\x18\x02 \x03(\tR\n" +
 	"topologies\x12-\n" +
-	"\x12shipped_topologies\x18\x03 \x03(\tR\x11shippedTopologies*\xe3\x01\n" +
+	"\x12shipped_topologies\x18\x03 \x03(\tR\x11shippedTopologies\x12!\n" +
+	"\fsaved_radios\x18\x04 \x03(\tR\vsavedRadios*\xe3\x01\n" +
 	"\bRunState\x12\x19\n" +
 	"\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10RUN_STATE_QUEUED\x10\x01\x12\x17\n" +
@@ -3351,116 +3468,118 @@ func file_linktrial_v1_operator_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_operator_proto_rawDescData
 }
 
-var file_linktrial_v1_operator_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_linktrial_v1_operator_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
 var file_linktrial_v1_operator_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_linktrial_v1_operator_proto_goTypes = []any{
-	(RunState)(0),                 // 0: linktrial.v1.RunState
-	(StartPlanRequest_Moves)(0),   // 1: linktrial.v1.StartPlanRequest.Moves
-	(Note_Kind)(0),                // 2: linktrial.v1.Note.Kind
-	(*Problem)(nil),               // 3: linktrial.v1.Problem
-	(*CheckPlanRequest)(nil),      // 4: linktrial.v1.CheckPlanRequest
-	(*CheckPlanResponse)(nil),     // 5: linktrial.v1.CheckPlanResponse
-	(*ExplainPlanRequest)(nil),    // 6: linktrial.v1.ExplainPlanRequest
-	(*ExplainPlanResponse)(nil),   // 7: linktrial.v1.ExplainPlanResponse
-	(*SheetSummary)(nil),          // 8: linktrial.v1.SheetSummary
-	(*StartPlanRequest)(nil),      // 9: linktrial.v1.StartPlanRequest
-	(*StartPlanResponse)(nil),     // 10: linktrial.v1.StartPlanResponse
-	(*AbortCampaignRequest)(nil),  // 11: linktrial.v1.AbortCampaignRequest
-	(*AbortCampaignResponse)(nil), // 12: linktrial.v1.AbortCampaignResponse
-	(*ListRunsRequest)(nil),       // 13: linktrial.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 14: linktrial.v1.ListRunsResponse
-	(*Run)(nil),                   // 15: linktrial.v1.Run
-	(*GetRunRequest)(nil),         // 16: linktrial.v1.GetRunRequest
-	(*GetRunResponse)(nil),        // 17: linktrial.v1.GetRunResponse
-	(*TrialRow)(nil),              // 18: linktrial.v1.TrialRow
-	(*ControlCount)(nil),          // 19: linktrial.v1.ControlCount
-	(*AttemptRow)(nil),            // 20: linktrial.v1.AttemptRow
-	(*Mark)(nil),                  // 21: linktrial.v1.Mark
-	(*WatchRequest)(nil),          // 22: linktrial.v1.WatchRequest
-	(*WatchResponse)(nil),         // 23: linktrial.v1.WatchResponse
-	(*JournalLine)(nil),           // 24: linktrial.v1.JournalLine
-	(*LiveSamples)(nil),           // 25: linktrial.v1.LiveSamples
-	(*NoContact)(nil),             // 26: linktrial.v1.NoContact
-	(*TrialStarted)(nil),          // 27: linktrial.v1.TrialStarted
-	(*Progress)(nil),              // 28: linktrial.v1.Progress
-	(*TrialEnded)(nil),            // 29: linktrial.v1.TrialEnded
-	(*Note)(nil),                  // 30: linktrial.v1.Note
-	(*ResultsRequest)(nil),        // 31: linktrial.v1.ResultsRequest
-	(*ResultsResponse)(nil),       // 32: linktrial.v1.ResultsResponse
-	(*ListNodesRequest)(nil),      // 33: linktrial.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 34: linktrial.v1.ListNodesResponse
-	(*Node)(nil),                  // 35: linktrial.v1.Node
-	(*ListProfilesRequest)(nil),   // 36: linktrial.v1.ListProfilesRequest
-	(*ListProfilesResponse)(nil),  // 37: linktrial.v1.ListProfilesResponse
-	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
-	(*Command)(nil),               // 39: linktrial.v1.Command
-	(*DriverState)(nil),           // 40: linktrial.v1.DriverState
-	(*TelemetryState)(nil),        // 41: linktrial.v1.TelemetryState
+	(RunState)(0),                   // 0: linktrial.v1.RunState
+	(StartPlanRequest_Moves)(0),     // 1: linktrial.v1.StartPlanRequest.Moves
+	(StartPlanRequest_Preflight)(0), // 2: linktrial.v1.StartPlanRequest.Preflight
+	(Note_Kind)(0),                  // 3: linktrial.v1.Note.Kind
+	(*Problem)(nil),                 // 4: linktrial.v1.Problem
+	(*CheckPlanRequest)(nil),        // 5: linktrial.v1.CheckPlanRequest
+	(*CheckPlanResponse)(nil),       // 6: linktrial.v1.CheckPlanResponse
+	(*ExplainPlanRequest)(nil),      // 7: linktrial.v1.ExplainPlanRequest
+	(*ExplainPlanResponse)(nil),     // 8: linktrial.v1.ExplainPlanResponse
+	(*SheetSummary)(nil),            // 9: linktrial.v1.SheetSummary
+	(*StartPlanRequest)(nil),        // 10: linktrial.v1.StartPlanRequest
+	(*StartPlanResponse)(nil),       // 11: linktrial.v1.StartPlanResponse
+	(*AbortCampaignRequest)(nil),    // 12: linktrial.v1.AbortCampaignRequest
+	(*AbortCampaignResponse)(nil),   // 13: linktrial.v1.AbortCampaignResponse
+	(*ListRunsRequest)(nil),         // 14: linktrial.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),        // 15: linktrial.v1.ListRunsResponse
+	(*Run)(nil),                     // 16: linktrial.v1.Run
+	(*GetRunRequest)(nil),           // 17: linktrial.v1.GetRunRequest
+	(*GetRunResponse)(nil),          // 18: linktrial.v1.GetRunResponse
+	(*TrialRow)(nil),                // 19: linktrial.v1.TrialRow
+	(*ControlCount)(nil),            // 20: linktrial.v1.ControlCount
+	(*AttemptRow)(nil),              // 21: linktrial.v1.AttemptRow
+	(*Mark)(nil),                    // 22: linktrial.v1.Mark
+	(*WatchRequest)(nil),            // 23: linktrial.v1.WatchRequest
+	(*WatchResponse)(nil),           // 24: linktrial.v1.WatchResponse
+	(*JournalLine)(nil),             // 25: linktrial.v1.JournalLine
+	(*LiveSamples)(nil),             // 26: linktrial.v1.LiveSamples
+	(*NoContact)(nil),               // 27: linktrial.v1.NoContact
+	(*TrialStarted)(nil),            // 28: linktrial.v1.TrialStarted
+	(*Progress)(nil),                // 29: linktrial.v1.Progress
+	(*TrialEnded)(nil),              // 30: linktrial.v1.TrialEnded
+	(*Note)(nil),                    // 31: linktrial.v1.Note
+	(*ResultsRequest)(nil),          // 32: linktrial.v1.ResultsRequest
+	(*ResultsResponse)(nil),         // 33: linktrial.v1.ResultsResponse
+	(*ListNodesRequest)(nil),        // 34: linktrial.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),       // 35: linktrial.v1.ListNodesResponse
+	(*Node)(nil),                    // 36: linktrial.v1.Node
+	(*ListProfilesRequest)(nil),     // 37: linktrial.v1.ListProfilesRequest
+	(*ListProfilesResponse)(nil),    // 38: linktrial.v1.ListProfilesResponse
+	(*timestamppb.Timestamp)(nil),   // 39: google.protobuf.Timestamp
+	(*Command)(nil),                 // 40: linktrial.v1.Command
+	(*DriverState)(nil),             // 41: linktrial.v1.DriverState
+	(*TelemetryState)(nil),          // 42: linktrial.v1.TelemetryState
 }
 var file_linktrial_v1_operator_proto_depIdxs = []int32{
-	3,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
-	3,  // 1: linktrial.v1.ExplainPlanResponse.problems:type_name -> linktrial.v1.Problem
-	8,  // 2: linktrial.v1.ExplainPlanResponse.sheets:type_name -> linktrial.v1.SheetSummary
+	4,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
+	4,  // 1: linktrial.v1.ExplainPlanResponse.problems:type_name -> linktrial.v1.Problem
+	9,  // 2: linktrial.v1.ExplainPlanResponse.sheets:type_name -> linktrial.v1.SheetSummary
 	1,  // 3: linktrial.v1.StartPlanRequest.moves:type_name -> linktrial.v1.StartPlanRequest.Moves
-	3,  // 4: linktrial.v1.StartPlanResponse.problems:type_name -> linktrial.v1.Problem
-	15, // 5: linktrial.v1.ListRunsResponse.runs:type_name -> linktrial.v1.Run
-	0,  // 6: linktrial.v1.Run.state:type_name -> linktrial.v1.RunState
-	38, // 7: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
-	38, // 8: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
-	38, // 9: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
-	26, // 10: linktrial.v1.Run.no_contact:type_name -> linktrial.v1.NoContact
-	15, // 11: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
-	18, // 12: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
-	20, // 13: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
-	38, // 14: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
-	21, // 15: linktrial.v1.AttemptRow.mark:type_name -> linktrial.v1.Mark
-	19, // 16: linktrial.v1.AttemptRow.control:type_name -> linktrial.v1.ControlCount
-	38, // 17: linktrial.v1.Mark.given:type_name -> google.protobuf.Timestamp
-	15, // 18: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
-	27, // 19: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
-	28, // 20: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
-	29, // 21: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
-	30, // 22: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
-	24, // 23: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
-	25, // 24: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
-	26, // 25: linktrial.v1.WatchResponse.no_contact:type_name -> linktrial.v1.NoContact
-	39, // 26: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
-	38, // 27: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
-	38, // 28: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
-	38, // 29: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
-	38, // 30: linktrial.v1.NoContact.at:type_name -> google.protobuf.Timestamp
-	20, // 31: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
-	2,  // 32: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
-	38, // 33: linktrial.v1.Note.at:type_name -> google.protobuf.Timestamp
-	35, // 34: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
-	40, // 35: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
-	38, // 36: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
-	41, // 37: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
-	4,  // 38: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
-	6,  // 39: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
-	9,  // 40: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
-	11, // 41: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
-	13, // 42: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
-	16, // 43: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
-	22, // 44: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
-	31, // 45: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
-	33, // 46: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
-	36, // 47: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
-	5,  // 48: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
-	7,  // 49: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
-	10, // 50: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
-	12, // 51: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
-	14, // 52: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
-	17, // 53: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
-	23, // 54: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
-	32, // 55: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
-	34, // 56: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
-	37, // 57: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
-	48, // [48:58] is the sub-list for method output_type
-	38, // [38:48] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	2,  // 4: linktrial.v1.StartPlanRequest.preflight:type_name -> linktrial.v1.StartPlanRequest.Preflight
+	4,  // 5: linktrial.v1.StartPlanResponse.problems:type_name -> linktrial.v1.Problem
+	16, // 6: linktrial.v1.ListRunsResponse.runs:type_name -> linktrial.v1.Run
+	0,  // 7: linktrial.v1.Run.state:type_name -> linktrial.v1.RunState
+	39, // 8: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
+	39, // 9: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
+	39, // 10: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
+	27, // 11: linktrial.v1.Run.no_contact:type_name -> linktrial.v1.NoContact
+	16, // 12: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
+	19, // 13: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
+	21, // 14: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
+	39, // 15: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
+	22, // 16: linktrial.v1.AttemptRow.mark:type_name -> linktrial.v1.Mark
+	20, // 17: linktrial.v1.AttemptRow.control:type_name -> linktrial.v1.ControlCount
+	39, // 18: linktrial.v1.Mark.given:type_name -> google.protobuf.Timestamp
+	16, // 19: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
+	28, // 20: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
+	29, // 21: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
+	30, // 22: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
+	31, // 23: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
+	25, // 24: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
+	26, // 25: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
+	27, // 26: linktrial.v1.WatchResponse.no_contact:type_name -> linktrial.v1.NoContact
+	40, // 27: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
+	39, // 28: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
+	39, // 29: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
+	39, // 30: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
+	39, // 31: linktrial.v1.NoContact.at:type_name -> google.protobuf.Timestamp
+	21, // 32: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
+	3,  // 33: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
+	39, // 34: linktrial.v1.Note.at:type_name -> google.protobuf.Timestamp
+	36, // 35: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
+	41, // 36: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
+	39, // 37: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
+	42, // 38: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
+	5,  // 39: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
+	7,  // 40: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
+	10, // 41: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
+	12, // 42: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
+	14, // 43: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
+	17, // 44: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
+	23, // 45: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
+	32, // 46: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
+	34, // 47: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
+	37, // 48: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
+	6,  // 49: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
+	8,  // 50: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
+	11, // 51: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
+	13, // 52: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
+	15, // 53: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
+	18, // 54: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
+	24, // 55: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
+	33, // 56: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
+	35, // 57: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
+	38, // 58: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
+	49, // [49:59] is the sub-list for method output_type
+	39, // [39:49] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_operator_proto_init() }
@@ -3488,7 +3607,7 @@ func file_linktrial_v1_operator_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_operator_proto_rawDesc), len(file_linktrial_v1_operator_proto_rawDesc)),
-			NumEnums:      3,
+			NumEnums:      4,
 			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,

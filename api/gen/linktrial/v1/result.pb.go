@@ -530,28 +530,30 @@ func (x *SummarizeResponse) GetDifferencesAlone() int32 {
 // CampaignDifference is one treatment under the same conditions (radio, topology, size and
 // settings of sweeps) in two campaigns. Throughputs are in bytes per second.
 type CampaignDifference struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Where            string                 `protobuf:"bytes,1,opt,name=where,proto3" json:"where,omitempty"` // the conditions, for people
-	Treatment        string                 `protobuf:"bytes,2,opt,name=treatment,proto3" json:"treatment,omitempty"`
-	Label            string                 `protobuf:"bytes,3,opt,name=label,proto3" json:"label,omitempty"`
-	Reference        string                 `protobuf:"bytes,4,opt,name=reference,proto3" json:"reference,omitempty"` // id of the campaign that the other is held against
-	Campaign         string                 `protobuf:"bytes,5,opt,name=campaign,proto3" json:"campaign,omitempty"`
-	ReferenceValid   int32                  `protobuf:"varint,6,opt,name=reference_valid,json=referenceValid,proto3" json:"reference_valid,omitempty"` // trials
-	Valid            int32                  `protobuf:"varint,7,opt,name=valid,proto3" json:"valid,omitempty"`
-	ReferenceAverage *float64               `protobuf:"fixed64,8,opt,name=reference_average,json=referenceAverage,proto3,oneof" json:"reference_average,omitempty"`
-	Average          *float64               `protobuf:"fixed64,9,opt,name=average,proto3,oneof" json:"average,omitempty"`
-	Difference       *float64               `protobuf:"fixed64,10,opt,name=difference,proto3,oneof" json:"difference,omitempty"`
-	CiLow            *float64               `protobuf:"fixed64,11,opt,name=ci_low,json=ciLow,proto3,oneof" json:"ci_low,omitempty"` // Welch's interval of 95 %
-	CiHigh           *float64               `protobuf:"fixed64,12,opt,name=ci_high,json=ciHigh,proto3,oneof" json:"ci_high,omitempty"`
-	ChangePercent    *float64               `protobuf:"fixed64,13,opt,name=change_percent,json=changePercent,proto3,oneof" json:"change_percent,omitempty"` // of the reference's average
-	PHolm            *float64               `protobuf:"fixed64,14,opt,name=p_holm,json=pHolm,proto3,oneof" json:"p_holm,omitempty"`                         // of Welch's test, which the interval inverts, corrected for all differences
-	Decided          bool                   `protobuf:"varint,15,opt,name=decided,proto3" json:"decided,omitempty"`                                         // p_holm < 0.05
-	Changed          string                 `protobuf:"bytes,16,opt,name=changed,proto3" json:"changed,omitempty"`                                          // what else differs, for people; empty: nothing
-	Partial          bool                   `protobuf:"varint,17,opt,name=partial,proto3" json:"partial,omitempty"`                                         // not all trials of the two have ended
-	ReferenceRun     string                 `protobuf:"bytes,18,opt,name=reference_run,json=referenceRun,proto3" json:"reference_run,omitempty"`            // where several have the conditions, the first
-	Run              string                 `protobuf:"bytes,19,opt,name=run,proto3" json:"run,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Where             string                 `protobuf:"bytes,1,opt,name=where,proto3" json:"where,omitempty"` // the conditions, for people
+	Treatment         string                 `protobuf:"bytes,2,opt,name=treatment,proto3" json:"treatment,omitempty"`
+	Label             string                 `protobuf:"bytes,3,opt,name=label,proto3" json:"label,omitempty"`
+	Reference         string                 `protobuf:"bytes,4,opt,name=reference,proto3" json:"reference,omitempty"` // id of the campaign that the other is held against
+	Campaign          string                 `protobuf:"bytes,5,opt,name=campaign,proto3" json:"campaign,omitempty"`
+	ReferenceValid    int32                  `protobuf:"varint,6,opt,name=reference_valid,json=referenceValid,proto3" json:"reference_valid,omitempty"` // trials
+	Valid             int32                  `protobuf:"varint,7,opt,name=valid,proto3" json:"valid,omitempty"`
+	ReferenceAverage  *float64               `protobuf:"fixed64,8,opt,name=reference_average,json=referenceAverage,proto3,oneof" json:"reference_average,omitempty"`
+	Average           *float64               `protobuf:"fixed64,9,opt,name=average,proto3,oneof" json:"average,omitempty"`
+	Difference        *float64               `protobuf:"fixed64,10,opt,name=difference,proto3,oneof" json:"difference,omitempty"`
+	CiLow             *float64               `protobuf:"fixed64,11,opt,name=ci_low,json=ciLow,proto3,oneof" json:"ci_low,omitempty"` // Welch's interval of 95 %
+	CiHigh            *float64               `protobuf:"fixed64,12,opt,name=ci_high,json=ciHigh,proto3,oneof" json:"ci_high,omitempty"`
+	ChangePercent     *float64               `protobuf:"fixed64,13,opt,name=change_percent,json=changePercent,proto3,oneof" json:"change_percent,omitempty"` // of the reference's average
+	PHolm             *float64               `protobuf:"fixed64,14,opt,name=p_holm,json=pHolm,proto3,oneof" json:"p_holm,omitempty"`                         // of Welch's test, which the interval inverts, corrected for all differences
+	Decided           bool                   `protobuf:"varint,15,opt,name=decided,proto3" json:"decided,omitempty"`                                         // p_holm < 0.05
+	Changed           string                 `protobuf:"bytes,16,opt,name=changed,proto3" json:"changed,omitempty"`                                          // what else differs, for people; empty: nothing
+	Partial           bool                   `protobuf:"varint,17,opt,name=partial,proto3" json:"partial,omitempty"`                                         // not all trials of the two have ended
+	ReferenceRun      string                 `protobuf:"bytes,18,opt,name=reference_run,json=referenceRun,proto3" json:"reference_run,omitempty"`            // where several have the conditions, the first
+	Run               string                 `protobuf:"bytes,19,opt,name=run,proto3" json:"run,omitempty"`
+	ReferenceImported bool                   `protobuf:"varint,20,opt,name=reference_imported,json=referenceImported,proto3" json:"reference_imported,omitempty"` // another orchestrator measured the reference
+	Imported          bool                   `protobuf:"varint,21,opt,name=imported,proto3" json:"imported,omitempty"`                                            // another orchestrator measured the other campaign
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *CampaignDifference) Reset() {
@@ -717,6 +719,20 @@ func (x *CampaignDifference) GetRun() string {
 	return ""
 }
 
+func (x *CampaignDifference) GetReferenceImported() bool {
+	if x != nil {
+		return x.ReferenceImported
+	}
+	return false
+}
+
+func (x *CampaignDifference) GetImported() bool {
+	if x != nil {
+		return x.Imported
+	}
+	return false
+}
+
 type RunSummary struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -734,6 +750,8 @@ type RunSummary struct {
 	ControlNote   string                 `protobuf:"bytes,13,opt,name=control_note,json=controlNote,proto3" json:"control_note,omitempty"`       // sentences: whether control packets passed during attempts that count; empty: control is not in-band
 	Conclusion    string                 `protobuf:"bytes,14,opt,name=conclusion,proto3" json:"conclusion,omitempty"`                            // a sentence: which treatment leads the next, by how much, and whether the trials decide it; empty: fewer than two have figures
 	Lead          *Lead                  `protobuf:"bytes,15,opt,name=lead,proto3" json:"lead,omitempty"`                                        // the conclusion without its statistics; unset: there is none
+	HostNote      string                 `protobuf:"bytes,16,opt,name=host_note,json=hostNote,proto3" json:"host_note,omitempty"`                // a sentence about attempts that count and ran on a starved node; empty: there are none
+	Imported      *ImportOrigin          `protobuf:"bytes,17,opt,name=imported,proto3" json:"imported,omitempty"`                                // of a campaign that another orchestrator measured; unset: measured here
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -869,6 +887,20 @@ func (x *RunSummary) GetConclusion() string {
 func (x *RunSummary) GetLead() *Lead {
 	if x != nil {
 		return x.Lead
+	}
+	return nil
+}
+
+func (x *RunSummary) GetHostNote() string {
+	if x != nil {
+		return x.HostNote
+	}
+	return ""
+}
+
+func (x *RunSummary) GetImported() *ImportOrigin {
+	if x != nil {
+		return x.Imported
 	}
 	return nil
 }
@@ -2651,7 +2683,7 @@ type GetAttemptRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Trial         int32                  `protobuf:"varint,2,opt,name=trial,proto3" json:"trial,omitempty"`
-	Attempt       int32                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"` // 0: the last
+	Attempt       int32                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"` // 0: the last; of a trial without attempts none, and the answer has the trial alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3361,6 +3393,479 @@ func (x *StoredRecord) GetBodyJson() string {
 	return ""
 }
 
+type ImportCampaignRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Content       []byte                 `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"` // results.json
+	FileName      string                 `protobuf:"bytes,2,opt,name=file_name,json=fileName,proto3" json:"file_name,omitempty"`
+	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`         // who imports it; a person who is logged in is recorded instead
+	Origin        string                 `protobuf:"bytes,4,opt,name=origin,proto3" json:"origin,omitempty"` // whose results these are, for people; may be empty
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportCampaignRequest) Reset() {
+	*x = ImportCampaignRequest{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportCampaignRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportCampaignRequest) ProtoMessage() {}
+
+func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportCampaignRequest.ProtoReflect.Descriptor instead.
+func (*ImportCampaignRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ImportCampaignRequest) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *ImportCampaignRequest) GetFileName() string {
+	if x != nil {
+		return x.FileName
+	}
+	return ""
+}
+
+func (x *ImportCampaignRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ImportCampaignRequest) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+type ImportCampaignResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Imported      *ImportedCampaign      `protobuf:"bytes,1,opt,name=imported,proto3" json:"imported,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportCampaignResponse) Reset() {
+	*x = ImportCampaignResponse{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportCampaignResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportCampaignResponse) ProtoMessage() {}
+
+func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportCampaignResponse.ProtoReflect.Descriptor instead.
+func (*ImportCampaignResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ImportCampaignResponse) GetImported() *ImportedCampaign {
+	if x != nil {
+		return x.Imported
+	}
+	return nil
+}
+
+// ImportOrigin is where results come from that another orchestrator measured.
+type ImportOrigin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CampaignId    string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
+	Origin        string                 `protobuf:"bytes,2,opt,name=origin,proto3" json:"origin,omitempty"` // whose results they are, as the importing person said; may be empty
+	FileName      string                 `protobuf:"bytes,3,opt,name=file_name,json=fileName,proto3" json:"file_name,omitempty"`
+	Sha256        string                 `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"` // of the file
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"` // when it was imported
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportOrigin) Reset() {
+	*x = ImportOrigin{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportOrigin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportOrigin) ProtoMessage() {}
+
+func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportOrigin.ProtoReflect.Descriptor instead.
+func (*ImportOrigin) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ImportOrigin) GetCampaignId() string {
+	if x != nil {
+		return x.CampaignId
+	}
+	return ""
+}
+
+func (x *ImportOrigin) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *ImportOrigin) GetFileName() string {
+	if x != nil {
+		return x.FileName
+	}
+	return ""
+}
+
+func (x *ImportOrigin) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *ImportOrigin) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ImportOrigin) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+type ImportedCampaign struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Imported      *ImportOrigin          `protobuf:"bytes,1,opt,name=imported,proto3" json:"imported,omitempty"`
+	Plan          string                 `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`
+	Runs          int32                  `protobuf:"varint,3,opt,name=runs,proto3" json:"runs,omitempty"`
+	Trials        int32                  `protobuf:"varint,4,opt,name=trials,proto3" json:"trials,omitempty"`
+	Created       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=created,proto3" json:"created,omitempty"` // by the other orchestrator
+	Place         string                 `protobuf:"bytes,6,opt,name=place,proto3" json:"place,omitempty"`
+	Radios        []string               `protobuf:"bytes,7,rep,name=radios,proto3" json:"radios,omitempty"`
+	Topologies    []string               `protobuf:"bytes,8,rep,name=topologies,proto3" json:"topologies,omitempty"`
+	SizesBytes    []int64                `protobuf:"varint,9,rep,packed,name=sizes_bytes,json=sizesBytes,proto3" json:"sizes_bytes,omitempty"`
+	Treatments    []string               `protobuf:"bytes,10,rep,name=treatments,proto3" json:"treatments,omitempty"` // labels
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportedCampaign) Reset() {
+	*x = ImportedCampaign{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportedCampaign) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportedCampaign) ProtoMessage() {}
+
+func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportedCampaign.ProtoReflect.Descriptor instead.
+func (*ImportedCampaign) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ImportedCampaign) GetImported() *ImportOrigin {
+	if x != nil {
+		return x.Imported
+	}
+	return nil
+}
+
+func (x *ImportedCampaign) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *ImportedCampaign) GetRuns() int32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *ImportedCampaign) GetTrials() int32 {
+	if x != nil {
+		return x.Trials
+	}
+	return 0
+}
+
+func (x *ImportedCampaign) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *ImportedCampaign) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *ImportedCampaign) GetRadios() []string {
+	if x != nil {
+		return x.Radios
+	}
+	return nil
+}
+
+func (x *ImportedCampaign) GetTopologies() []string {
+	if x != nil {
+		return x.Topologies
+	}
+	return nil
+}
+
+func (x *ImportedCampaign) GetSizesBytes() []int64 {
+	if x != nil {
+		return x.SizesBytes
+	}
+	return nil
+}
+
+func (x *ImportedCampaign) GetTreatments() []string {
+	if x != nil {
+		return x.Treatments
+	}
+	return nil
+}
+
+type ListImportsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListImportsRequest) Reset() {
+	*x = ListImportsRequest{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListImportsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListImportsRequest) ProtoMessage() {}
+
+func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListImportsRequest.ProtoReflect.Descriptor instead.
+func (*ListImportsRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
+}
+
+type ListImportsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Imports       []*ImportedCampaign    `protobuf:"bytes,1,rep,name=imports,proto3" json:"imports,omitempty"` // the last one first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListImportsResponse) Reset() {
+	*x = ListImportsResponse{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListImportsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListImportsResponse) ProtoMessage() {}
+
+func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListImportsResponse.ProtoReflect.Descriptor instead.
+func (*ListImportsResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ListImportsResponse) GetImports() []*ImportedCampaign {
+	if x != nil {
+		return x.Imports
+	}
+	return nil
+}
+
+type RemoveImportRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CampaignId    string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveImportRequest) Reset() {
+	*x = RemoveImportRequest{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveImportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveImportRequest) ProtoMessage() {}
+
+func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveImportRequest.ProtoReflect.Descriptor instead.
+func (*RemoveImportRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *RemoveImportRequest) GetCampaignId() string {
+	if x != nil {
+		return x.CampaignId
+	}
+	return ""
+}
+
+type RemoveImportResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveImportResponse) Reset() {
+	*x = RemoveImportResponse{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveImportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveImportResponse) ProtoMessage() {}
+
+func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveImportResponse.ProtoReflect.Descriptor instead.
+func (*RemoveImportResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
+}
+
 var File_linktrial_v1_result_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_result_proto_rawDesc = "" +
@@ -3409,7 +3914,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x04runs\x18\x01 \x03(\v2\x18.linktrial.v1.RunSummaryR\x04runs\x12\x14\n" +
 	"\x05notes\x18\x02 \x03(\tR\x05notes\x12B\n" +
 	"\vdifferences\x18\x03 \x03(\v2 .linktrial.v1.CampaignDifferenceR\vdifferences\x12+\n" +
-	"\x11differences_alone\x18\x04 \x01(\x05R\x10differencesAlone\"\xba\x05\n" +
+	"\x11differences_alone\x18\x04 \x01(\x05R\x10differencesAlone\"\x85\x06\n" +
 	"\x12CampaignDifference\x12\x14\n" +
 	"\x05where\x18\x01 \x01(\tR\x05where\x12\x1c\n" +
 	"\ttreatment\x18\x02 \x01(\tR\ttreatment\x12\x14\n" +
@@ -3432,7 +3937,9 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\achanged\x18\x10 \x01(\tR\achanged\x12\x18\n" +
 	"\apartial\x18\x11 \x01(\bR\apartial\x12#\n" +
 	"\rreference_run\x18\x12 \x01(\tR\freferenceRun\x12\x10\n" +
-	"\x03run\x18\x13 \x01(\tR\x03runB\x14\n" +
+	"\x03run\x18\x13 \x01(\tR\x03run\x12-\n" +
+	"\x12reference_imported\x18\x14 \x01(\bR\x11referenceImported\x12\x1a\n" +
+	"\bimported\x18\x15 \x01(\bR\bimportedB\x14\n" +
 	"\x12_reference_averageB\n" +
 	"\n" +
 	"\b_averageB\r\n" +
@@ -3441,7 +3948,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"\b_ci_highB\x11\n" +
 	"\x0f_change_percentB\t\n" +
-	"\a_p_holm\"\xcf\x04\n" +
+	"\a_p_holm\"\xa4\x05\n" +
 	"\n" +
 	"RunSummary\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12\x1f\n" +
@@ -3467,7 +3974,9 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"conclusion\x18\x0e \x01(\tR\n" +
 	"conclusion\x12&\n" +
-	"\x04lead\x18\x0f \x01(\v2\x12.linktrial.v1.LeadR\x04lead\"L\n" +
+	"\x04lead\x18\x0f \x01(\v2\x12.linktrial.v1.LeadR\x04lead\x12\x1b\n" +
+	"\thost_note\x18\x10 \x01(\tR\bhostNote\x126\n" +
+	"\bimported\x18\x11 \x01(\v2\x1a.linktrial.v1.ImportOriginR\bimported\"L\n" +
 	"\x04Lead\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x18\n" +
@@ -3756,7 +4265,46 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12*\n" +
 	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x16\n" +
 	"\x06sha256\x18\x04 \x01(\fR\x06sha256\x12\x1b\n" +
-	"\tbody_json\x18\x05 \x01(\tR\bbodyJson*\xd5\x01\n" +
+	"\tbody_json\x18\x05 \x01(\tR\bbodyJson\"v\n" +
+	"\x15ImportCampaignRequest\x12\x18\n" +
+	"\acontent\x18\x01 \x01(\fR\acontent\x12\x1b\n" +
+	"\tfile_name\x18\x02 \x01(\tR\bfileName\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x12\x16\n" +
+	"\x06origin\x18\x04 \x01(\tR\x06origin\"T\n" +
+	"\x16ImportCampaignResponse\x12:\n" +
+	"\bimported\x18\x01 \x01(\v2\x1e.linktrial.v1.ImportedCampaignR\bimported\"\xb8\x01\n" +
+	"\fImportOrigin\x12\x1f\n" +
+	"\vcampaign_id\x18\x01 \x01(\tR\n" +
+	"campaignId\x12\x16\n" +
+	"\x06origin\x18\x02 \x01(\tR\x06origin\x12\x1b\n" +
+	"\tfile_name\x18\x03 \x01(\tR\bfileName\x12\x16\n" +
+	"\x06sha256\x18\x04 \x01(\tR\x06sha256\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\x12*\n" +
+	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xcf\x02\n" +
+	"\x10ImportedCampaign\x126\n" +
+	"\bimported\x18\x01 \x01(\v2\x1a.linktrial.v1.ImportOriginR\bimported\x12\x12\n" +
+	"\x04plan\x18\x02 \x01(\tR\x04plan\x12\x12\n" +
+	"\x04runs\x18\x03 \x01(\x05R\x04runs\x12\x16\n" +
+	"\x06trials\x18\x04 \x01(\x05R\x06trials\x124\n" +
+	"\acreated\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x14\n" +
+	"\x05place\x18\x06 \x01(\tR\x05place\x12\x16\n" +
+	"\x06radios\x18\a \x03(\tR\x06radios\x12\x1e\n" +
+	"\n" +
+	"topologies\x18\b \x03(\tR\n" +
+	"topologies\x12\x1f\n" +
+	"\vsizes_bytes\x18\t \x03(\x03R\n" +
+	"sizesBytes\x12\x1e\n" +
+	"\n" +
+	"treatments\x18\n" +
+	" \x03(\tR\n" +
+	"treatments\"\x14\n" +
+	"\x12ListImportsRequest\"O\n" +
+	"\x13ListImportsResponse\x128\n" +
+	"\aimports\x18\x01 \x03(\v2\x1e.linktrial.v1.ImportedCampaignR\aimports\"6\n" +
+	"\x13RemoveImportRequest\x12\x1f\n" +
+	"\vcampaign_id\x18\x01 \x01(\tR\n" +
+	"campaignId\"\x16\n" +
+	"\x14RemoveImportResponse*\xd5\x01\n" +
 	"\fPointVerdict\x12\x1d\n" +
 	"\x19POINT_VERDICT_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17POINT_VERDICT_SUCCEEDED\x10\x01\x12\x18\n" +
@@ -3764,7 +4312,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x17POINT_VERDICT_TIMED_OUT\x10\x03\x12\x19\n" +
 	"\x15POINT_VERDICT_ABORTED\x10\x04\x12\x19\n" +
 	"\x15POINT_VERDICT_INVALID\x10\x05\x12\x1c\n" +
-	"\x18POINT_VERDICT_UNVERIFIED\x10\x062\xe3\x03\n" +
+	"\x18POINT_VERDICT_UNVERIFIED\x10\x062\xeb\x05\n" +
 	"\rResultService\x12X\n" +
 	"\rListCampaigns\x12\".linktrial.v1.ListCampaignsRequest\x1a#.linktrial.v1.ListCampaignsResponse\x12L\n" +
 	"\tSummarize\x12\x1e.linktrial.v1.SummarizeRequest\x1a\x1f.linktrial.v1.SummarizeResponse\x12@\n" +
@@ -3772,7 +4320,10 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x06Series\x12\x1b.linktrial.v1.SeriesRequest\x1a\x1c.linktrial.v1.SeriesResponse\x12O\n" +
 	"\n" +
 	"GetAttempt\x12\x1f.linktrial.v1.GetAttemptRequest\x1a .linktrial.v1.GetAttemptResponse\x12R\n" +
-	"\vListRecords\x12 .linktrial.v1.ListRecordsRequest\x1a!.linktrial.v1.ListRecordsResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
+	"\vListRecords\x12 .linktrial.v1.ListRecordsRequest\x1a!.linktrial.v1.ListRecordsResponse\x12[\n" +
+	"\x0eImportCampaign\x12#.linktrial.v1.ImportCampaignRequest\x1a$.linktrial.v1.ImportCampaignResponse\x12R\n" +
+	"\vListImports\x12 .linktrial.v1.ListImportsRequest\x1a!.linktrial.v1.ListImportsResponse\x12U\n" +
+	"\fRemoveImport\x12!.linktrial.v1.RemoveImportRequest\x1a\".linktrial.v1.RemoveImportResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
 	file_linktrial_v1_result_proto_rawDescOnce sync.Once
@@ -3787,95 +4338,115 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_linktrial_v1_result_proto_goTypes = []any{
-	(PointVerdict)(0),             // 0: linktrial.v1.PointVerdict
-	(*ListCampaignsRequest)(nil),  // 1: linktrial.v1.ListCampaignsRequest
-	(*ListCampaignsResponse)(nil), // 2: linktrial.v1.ListCampaignsResponse
-	(*Campaign)(nil),              // 3: linktrial.v1.Campaign
-	(*SummarizeRequest)(nil),      // 4: linktrial.v1.SummarizeRequest
-	(*SummarizeResponse)(nil),     // 5: linktrial.v1.SummarizeResponse
-	(*CampaignDifference)(nil),    // 6: linktrial.v1.CampaignDifference
-	(*RunSummary)(nil),            // 7: linktrial.v1.RunSummary
-	(*Lead)(nil),                  // 8: linktrial.v1.Lead
-	(*ProbeSummary)(nil),          // 9: linktrial.v1.ProbeSummary
-	(*AxisValue)(nil),             // 10: linktrial.v1.AxisValue
-	(*TreatmentSummary)(nil),      // 11: linktrial.v1.TreatmentSummary
-	(*PublishedFigure)(nil),       // 12: linktrial.v1.PublishedFigure
-	(*Points)(nil),                // 13: linktrial.v1.Points
-	(*SweepRequest)(nil),          // 14: linktrial.v1.SweepRequest
-	(*SweepResponse)(nil),         // 15: linktrial.v1.SweepResponse
-	(*SweepPanel)(nil),            // 16: linktrial.v1.SweepPanel
-	(*SweepCurve)(nil),            // 17: linktrial.v1.SweepCurve
-	(*SeriesRequest)(nil),         // 18: linktrial.v1.SeriesRequest
-	(*SeriesResponse)(nil),        // 19: linktrial.v1.SeriesResponse
-	(*FlowSeries)(nil),            // 20: linktrial.v1.FlowSeries
-	(*Column)(nil),                // 21: linktrial.v1.Column
-	(*ChannelSeries)(nil),         // 22: linktrial.v1.ChannelSeries
-	(*TelemetrySeries)(nil),       // 23: linktrial.v1.TelemetrySeries
-	(*GetAttemptRequest)(nil),     // 24: linktrial.v1.GetAttemptRequest
-	(*GetAttemptResponse)(nil),    // 25: linktrial.v1.GetAttemptResponse
-	(*Breach)(nil),                // 26: linktrial.v1.Breach
-	(*FlowRow)(nil),               // 27: linktrial.v1.FlowRow
-	(*ListRecordsRequest)(nil),    // 28: linktrial.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),   // 29: linktrial.v1.ListRecordsResponse
-	(*StoredJournal)(nil),         // 30: linktrial.v1.StoredJournal
-	(*StoredRecord)(nil),          // 31: linktrial.v1.StoredRecord
-	nil,                           // 32: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil), // 33: google.protobuf.Timestamp
-	(RunState)(0),                 // 34: linktrial.v1.RunState
-	(*Run)(nil),                   // 35: linktrial.v1.Run
-	(*TrialRow)(nil),              // 36: linktrial.v1.TrialRow
+	(PointVerdict)(0),              // 0: linktrial.v1.PointVerdict
+	(*ListCampaignsRequest)(nil),   // 1: linktrial.v1.ListCampaignsRequest
+	(*ListCampaignsResponse)(nil),  // 2: linktrial.v1.ListCampaignsResponse
+	(*Campaign)(nil),               // 3: linktrial.v1.Campaign
+	(*SummarizeRequest)(nil),       // 4: linktrial.v1.SummarizeRequest
+	(*SummarizeResponse)(nil),      // 5: linktrial.v1.SummarizeResponse
+	(*CampaignDifference)(nil),     // 6: linktrial.v1.CampaignDifference
+	(*RunSummary)(nil),             // 7: linktrial.v1.RunSummary
+	(*Lead)(nil),                   // 8: linktrial.v1.Lead
+	(*ProbeSummary)(nil),           // 9: linktrial.v1.ProbeSummary
+	(*AxisValue)(nil),              // 10: linktrial.v1.AxisValue
+	(*TreatmentSummary)(nil),       // 11: linktrial.v1.TreatmentSummary
+	(*PublishedFigure)(nil),        // 12: linktrial.v1.PublishedFigure
+	(*Points)(nil),                 // 13: linktrial.v1.Points
+	(*SweepRequest)(nil),           // 14: linktrial.v1.SweepRequest
+	(*SweepResponse)(nil),          // 15: linktrial.v1.SweepResponse
+	(*SweepPanel)(nil),             // 16: linktrial.v1.SweepPanel
+	(*SweepCurve)(nil),             // 17: linktrial.v1.SweepCurve
+	(*SeriesRequest)(nil),          // 18: linktrial.v1.SeriesRequest
+	(*SeriesResponse)(nil),         // 19: linktrial.v1.SeriesResponse
+	(*FlowSeries)(nil),             // 20: linktrial.v1.FlowSeries
+	(*Column)(nil),                 // 21: linktrial.v1.Column
+	(*ChannelSeries)(nil),          // 22: linktrial.v1.ChannelSeries
+	(*TelemetrySeries)(nil),        // 23: linktrial.v1.TelemetrySeries
+	(*GetAttemptRequest)(nil),      // 24: linktrial.v1.GetAttemptRequest
+	(*GetAttemptResponse)(nil),     // 25: linktrial.v1.GetAttemptResponse
+	(*Breach)(nil),                 // 26: linktrial.v1.Breach
+	(*FlowRow)(nil),                // 27: linktrial.v1.FlowRow
+	(*ListRecordsRequest)(nil),     // 28: linktrial.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 29: linktrial.v1.ListRecordsResponse
+	(*StoredJournal)(nil),          // 30: linktrial.v1.StoredJournal
+	(*StoredRecord)(nil),           // 31: linktrial.v1.StoredRecord
+	(*ImportCampaignRequest)(nil),  // 32: linktrial.v1.ImportCampaignRequest
+	(*ImportCampaignResponse)(nil), // 33: linktrial.v1.ImportCampaignResponse
+	(*ImportOrigin)(nil),           // 34: linktrial.v1.ImportOrigin
+	(*ImportedCampaign)(nil),       // 35: linktrial.v1.ImportedCampaign
+	(*ListImportsRequest)(nil),     // 36: linktrial.v1.ListImportsRequest
+	(*ListImportsResponse)(nil),    // 37: linktrial.v1.ListImportsResponse
+	(*RemoveImportRequest)(nil),    // 38: linktrial.v1.RemoveImportRequest
+	(*RemoveImportResponse)(nil),   // 39: linktrial.v1.RemoveImportResponse
+	nil,                            // 40: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil),  // 41: google.protobuf.Timestamp
+	(RunState)(0),                  // 42: linktrial.v1.RunState
+	(*Run)(nil),                    // 43: linktrial.v1.Run
+	(*TrialRow)(nil),               // 44: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
 	3,  // 0: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	33, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	33, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
-	33, // 3: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
-	34, // 4: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
+	41, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	41, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	41, // 3: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
+	42, // 4: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
 	7,  // 5: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
 	6,  // 6: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
-	35, // 7: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	43, // 7: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
 	10, // 8: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
 	11, // 9: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
 	13, // 10: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
 	9,  // 11: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
 	8,  // 12: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
-	12, // 13: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
-	0,  // 14: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	32, // 15: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
-	16, // 16: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
-	17, // 17: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
-	20, // 18: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
-	22, // 19: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
-	23, // 20: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
-	21, // 21: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	35, // 22: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	36, // 23: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
-	27, // 24: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	26, // 25: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
-	9,  // 26: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
-	33, // 27: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
-	30, // 28: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
-	31, // 29: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
-	33, // 30: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
-	1,  // 31: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	4,  // 32: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	14, // 33: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	18, // 34: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	24, // 35: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	28, // 36: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
-	2,  // 37: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	5,  // 38: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	15, // 39: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	19, // 40: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	25, // 41: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	29, // 42: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
-	37, // [37:43] is the sub-list for method output_type
-	31, // [31:37] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	34, // 13: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
+	12, // 14: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
+	0,  // 15: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
+	40, // 16: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	16, // 17: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
+	17, // 18: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
+	20, // 19: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
+	22, // 20: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
+	23, // 21: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
+	21, // 22: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
+	43, // 23: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	44, // 24: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	27, // 25: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
+	26, // 26: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
+	9,  // 27: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
+	41, // 28: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	30, // 29: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
+	31, // 30: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
+	41, // 31: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
+	35, // 32: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
+	41, // 33: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
+	34, // 34: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
+	41, // 35: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
+	35, // 36: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
+	1,  // 37: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	4,  // 38: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	14, // 39: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	18, // 40: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	24, // 41: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	28, // 42: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
+	32, // 43: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
+	36, // 44: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
+	38, // 45: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
+	2,  // 46: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	5,  // 47: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	15, // 48: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	19, // 49: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	25, // 50: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	29, // 51: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
+	33, // 52: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
+	37, // 53: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
+	39, // 54: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
+	46, // [46:55] is the sub-list for method output_type
+	37, // [37:46] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -3893,7 +4464,7 @@ func file_linktrial_v1_result_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   32,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

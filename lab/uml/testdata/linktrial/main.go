@@ -14,10 +14,12 @@ import (
 	"linktrial/agents/agent"
 	"linktrial/agents/trust"
 	"linktrial/emulator/tun"
+	"linktrial/internal/vitals"
 	"linktrial/lab/uml/guest"
 )
 
 func main() {
+	vitals.Serve()
 	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "linktrial:", err)
 		os.Exit(1)
@@ -52,15 +54,18 @@ func runAgent(ctx context.Context) error {
 	if err := json.Unmarshal(line, &a); err != nil {
 		return err
 	}
+	if err := a.View.Enter(); err != nil {
+		return err
+	}
 	finish := make(chan struct{})
 	go func() {
 		io.Copy(io.Discard, in)
 		close(finish)
 	}()
 	return agent.RunSheet(ctx, agent.Config{
-		Name: a.Name, Role: a.Role, StateDir: a.StateDir, DriversDir: a.DriversDir, Device: a.Device,
+		Name: a.Name, Role: a.Role, StateDir: a.StateDir, DriversDir: a.View.DriverFolders(), Device: a.Device,
 		RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, Faults: a.Faults, Trust: trust.Config{File: a.Trust}, FloorBytes: -1,
-		Drivers: agent.DriversConfig{Unconfined: true},
+		Drivers: agent.DriversConfig{User: a.View.User},
 		Version: "test", Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}, a.Run, a.Sheet, finish)
 }

@@ -125,11 +125,11 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 	setFloat(&s.PacingBPS, t.Pacing*8)
 	setFloat(&s.BandwidthBPS, t.Rate*8)
 	s.More = map[string]float64{
-		"repairs":       float64(t.Repairs),
-		"recovered":     float64(t.Recovered),
-		"loss_share":    t.Loss,
-		"burst_packets": t.Burst,
-		"queue_us":      float64(t.Queue.Microseconds()),
-		"acks_sent":     float64(t.AcksSent),
+		contract.MoreRepairs: float64(t.Repairs),
+		"recovered":          float64(t.Recovered),
+		"loss_share":         t.Loss,
+		"burst_packets":      t.Burst,
+		"queue_us":           float64(t.Queue.Microseconds()),
+		"acks_sent":          float64(t.AcksSent),
 	}
 }

@@ -146,13 +146,14 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 	set(&s.Timeouts, t.Timeouts)
 	set(&s.LossEvents, t.Losses)
 	s.More = map[string]float64{
-		"erasure_share": math.Round(t.Erasures*1e4) / 1e4,
-		"segment_bytes": float64(t.Segment),
-		"pfec_sent":     float64(t.Proactive),
-		"rfec_sent":     float64(t.Reactive),
-		"restored":      float64(t.Restored),
-		"fec_useless":   float64(t.Useless),
-		"reductions":    float64(t.Reductions),
-		"ecn_marks":     float64(t.Marks),
+		"erasure_share":      math.Round(t.Erasures*1e4) / 1e4,
+		"segment_bytes":      float64(t.Segment),
+		contract.MoreRepairs: float64(t.Proactive + t.Reactive),
+		"pfec_sent":          float64(t.Proactive),
+		"rfec_sent":          float64(t.Reactive),
+		"restored":           float64(t.Restored),
+		"fec_useless":        float64(t.Useless),
+		"reductions":         float64(t.Reductions),
+		"ecn_marks":          float64(t.Marks),
 	}
 }

@@ -24,3 +24,25 @@ export function bySeverity(checks: Check[]): Check[] {
       a.peer.localeCompare(b.peer),
   )
 }
+
+/** What a preflight has found of one treatment of its plan. */
+export interface TreatmentLine {
+  name: string
+  state: CheckState
+  /** works, blocked, not supported …; empty where it is said in other words. */
+  verdict: string
+  /** Where it is blocked, why it is not supported, what was carried. */
+  found: string
+  remedy: string
+}
+
+export const ofTreatment = (c: Pick<Check, 'kind'>) => c.kind === 'treatment'
+
+/** The treatments of a preflight's plan, in its order: found is "NAME: VERDICT: …" (orchestrator/fleet). */
+export function treatmentLines(checks: Check[]): TreatmentLine[] {
+  return checks.filter(ofTreatment).map((c) => {
+    const [, name = '', rest = c.found] = /^([^:]*): (.*)$/s.exec(c.found) ?? []
+    const verdict = /^(works, and is slow|works|blocked|not supported|not ready|not carried)\b/.exec(rest)?.[1] ?? ''
+    return { name, state: c.state, verdict, found: rest.slice(verdict.length).replace(/^[,:] /, ''), remedy: c.remedy }
+  })
+}

@@ -1,7 +1,8 @@
 // The nodes, their links and preflights, as the orchestrator answers.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/vue-query'
 import { computed, ref, watch } from 'vue'
-import { fleet, operator } from '@/lib/api'
+import { Code, ConnectError } from '@connectrpc/connect'
+import { fleet, library, operator } from '@/lib/api'
 
 export function useNodes() {
   const query = useQuery({
@@ -28,7 +29,18 @@ export function usePreflight() {
     refetchInterval: (q) => (q.state.data && q.state.data.id && !q.state.data.ended ? 700 : false),
   })
   const start = useMutation({
-    mutationFn: (scope: { nodes: string[]; topology: string; radio: string }) => fleet.startPreflight(scope),
+    mutationFn: async (scope: { nodes: string[]; topology: string; radio: string; plan: string }) => {
+      const { plan, ...of } = scope
+      if (!plan) return fleet.startPreflight(of)
+      const { text } = await library.getPlan({ name: plan })
+      const res = await fleet.startPreflight({ ...of, planFile: `${plan}.yaml`, planText: text })
+      const p = res.problems[0]
+      if (p) {
+        const more = res.problems.length > 1 ? ` (and ${res.problems.length - 1} more)` : ''
+        throw new ConnectError(`${p.file}:${p.line}:${p.column}: ${p.message}${more}`, Code.InvalidArgument)
+      }
+      return res
+    },
     onSuccess: async (r) => {
       id.value = r.id
       await client.invalidateQueries({ queryKey: ['preflight'] })

@@ -91,6 +91,7 @@ test('a scheduled start that failed, was missed or is late is trouble for a day'
         start('waiting', -60),
         start('waiting', 10),
         start('waiting', 60),
+        start('waiting', 61, 'is tried until 15:01:00 UTC: no relay node is connected'),
         start('failed', 3600, 'no node is connected: start one\nno relay either\nnor a server'),
         start('missed', 90_000),
         start('started', 60),
@@ -99,6 +100,7 @@ test('a scheduled start that failed, was missed or is late is trouble for a day'
     }),
   ).toEqual([
     'bad: meadow, scheduled for 14:59:00 UTC, has not started yet. Its time passed 1 min 0 s ago.',
+    'bad: meadow, scheduled for 14:58:59 UTC, has not started yet. Its time passed 1 min 1 s ago. Is tried until 15:01:00 UTC: no relay node is connected.',
     'bad: meadow, scheduled for 14:00:00 UTC, did not start. No node is connected: start one, and 2 more problems.',
   ])
 })

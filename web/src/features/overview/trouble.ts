@@ -2,7 +2,8 @@
 import type { ScheduledPlan } from '@/gen/linktrial/v1/library_pb'
 import { RunState, type Node, type Run } from '@/gen/linktrial/v1/operator_pb'
 import type { Campaign } from '@/gen/linktrial/v1/result_pb'
-import { bytes, date, percent, seconds, sentence, moment, wholeSeconds } from '@/lib/format'
+import { wholePercent } from '@/lib/figure'
+import { bytes, date, seconds, sentence, moment, wholeSeconds } from '@/lib/format'
 
 export interface Trouble {
   key: string
@@ -96,7 +97,7 @@ function ofNode(n: Node): Trouble[] {
       at(
         'battery',
         n.battery < lowCharge ? 'bad' : 'warn',
-        `Battery of ${n.name} at ${percent(n.battery)}, discharging.`,
+        `Battery of ${n.name} at ${wholePercent(n.battery)}, discharging.`,
         'Connect the node to a supply, or change its battery.',
       ),
     )
@@ -155,11 +156,13 @@ function starts(schedules: readonly ScheduledPlan[], now: Date): Trouble[] {
     const what = `${s.name || s.plan}, scheduled for ${moment(at, now)},`
     if ((s.state === 'failed' || s.state === 'missed') && after < failedMs)
       out.push({ ...base, title: `${what} did not start.`, text: sentence(firstOf(s.message)) })
+    else if (s.state === 'skipped' && after < failedMs)
+      out.push({ ...base, tone: 'warn', title: `${what} was skipped.`, text: sentence(s.message) })
     else if (s.state === 'waiting' && after > dueMs)
       out.push({
         ...base,
         title: `${what} has not started yet.`,
-        text: `Its time passed ${wholeSeconds(after / 1000)} ago.`,
+        text: `Its time passed ${wholeSeconds(after / 1000)} ago.${s.message ? ` ${sentence(firstOf(s.message))}` : ''}`,
       })
   }
   return out

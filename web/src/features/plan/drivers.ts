@@ -17,6 +17,8 @@ export interface Manifest {
   title: string
   summary: string
   version: string
+  /** What its flows are: transfers where it says nothing. */
+  kind?: string
   kernel?: string
   options?: DriverOption[]
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { freeName, oneOrMany, splitValues, template, viewOf } from './form'
+import { controlEdits, freeName, oneOrMany, splitValues, template, viewOf } from './form'
 import { edit, readText } from './text'
 
 const plan = (name: string) =>
@@ -59,6 +59,16 @@ describe('viewOf', () => {
     expect(v.treatments!.map((t) => t.locked)).toEqual([true, true, false])
     expect(v.treatments![1]!.options).toEqual({ mss: '1 KB' })
   })
+  it('has the share of control traffic, which goes with control over the radio', () => {
+    const text = 'name: a\ncontrol: in-band\ncontrol_share: 25 %\n'
+    const v = viewOf(readText(text))
+    expect(v).toMatchObject({ control: 'in-band', controlShare: '25 %' })
+    const turned = (control: string) =>
+      controlEdits(control, v).reduce((t, [path, value]) => edit(t, path, value), text)
+    expect(turned('in-band')).toBe(text)
+    expect(turned('out-of-band')).toBe('name: a\ncontrol: out-of-band\n')
+    expect(viewOf(readText('control: in-band\n')).controlShare).toBe('')
+  })
   it('bears anything', () => {
     expect(viewOf(readText('')).treatments).toEqual([])
     expect(
@@ -85,4 +95,21 @@ it('starts plans from a text that reads', () => {
   const t = template('field-day')
   expect(readText(t).errors).toEqual([])
   expect(viewOf(readText(edit(t, ['seed'], 7))).seed).toBe('7')
+})
+
+it('shows a treatment’s code point and second radio, and says which probes and rules it cannot show', () => {
+  const v = viewOf(
+    readText(`treatments:
+  - {name: voice, protocol: probe, dscp: EF}
+  - {name: both, protocol: haul, second_radio: true}
+probes: [&p {treatment: voice, alone: 20s}, *p]
+valid: {clock_step: [100 ms]}
+`),
+  )
+  expect(v.treatments!.map((t) => [t.dscp, t.secondRadio])).toEqual([
+    ['EF', false],
+    ['', true],
+  ])
+  expect([v.probes, v.valid]).toEqual([undefined, undefined])
+  expect(v.inText.map((x) => x.what)).toEqual(['2 probes', 'rules of validity: clock_step'])
 })

@@ -1,6 +1,8 @@
 // What the form shows of a plan's text. What it does not know stays in the
 // text, and the form says where.
+import { probesOf, validOf, type ProbeView, type ValidView } from './conditions'
 import { lineOf, locked, type Path, type PlanText } from './text'
+import { flat, isPlain, plain, shown, typed, type Plain } from './values'
 
 export interface TreatmentView {
   name: string
@@ -11,6 +13,9 @@ export interface TreatmentView {
   /** The relay processes that it passes, as the text has them. */
   via: unknown[]
   missing: string
+  /** Of its packets (RFC 2474): "EF", or a number. */
+  dscp: string
+  secondRadio: boolean
   line: number
   locked: boolean
 }
@@ -37,26 +42,20 @@ export interface PlanView {
   sizes: string[] | undefined
   treatments: TreatmentView[] | undefined
   sweep: AxisView[] | undefined
+  probes: ProbeView[] | undefined
+  valid: ValidView | undefined
   iterations: string
   order: string
   seed: string
   limits: { connect: string; transfer: string; attempts: string; pause: string }
   control: string
+  /** Of the trials' time, with control over the radio: "10 %". */
+  controlShare: string
   sampleInterval: string
   capture: boolean
   grouped: boolean
   inText: InText[]
 }
-
-type Plain = Record<string, unknown>
-const plain = (v: unknown): Plain => (v && typeof v === 'object' && !Array.isArray(v) ? (v as Plain) : {})
-const flat = (v: unknown) => v === null || v === undefined || typeof v !== 'object'
-export const shown = (v: unknown): string =>
-  v === null || v === undefined
-    ? ''
-    : typeof v === 'object'
-      ? JSON.stringify(v, (_, x: unknown) => (typeof x === 'bigint' ? Number(x) : x))
-      : String(v)
 
 function list(v: unknown): string[] | undefined {
   if (v === undefined || v === null) return []
@@ -75,6 +74,7 @@ const tells: Record<string, (v: unknown) => string> = {
     `${count(v, 'group', 'groups')}: ${Array.isArray(v) ? v.map((g) => shown(plain(g).name)).join(', ') : ''}`,
   flows: (v) => `${count(v, 'entry', 'entries')}: what a trial is made of`,
   mixes: (v) => `${count(v, 'mix', 'mixes')} of treatments`,
+  probes: (v) => count(v, 'probe', 'probes'),
   valid: (v) => `rules of validity: ${Object.keys(plain(v)).join(', ')}`,
   exclude: (v) => `${count(v, 'combination', 'combinations')} left out`,
   published: (v) => `figures of ${shown(plain(v).source) || 'a paper'}`,
@@ -97,6 +97,8 @@ export function viewOf(p: PlanText): PlanView {
     sizes: free(['size'], list(v.size)),
     treatments: treatments(p, v.treatments),
     sweep: axes(p, v.sweep),
+    probes: probesOf(p, v.probes),
+    valid: validOf(p, v.valid),
     iterations: shown(v.iterations),
     order: shown(v.order),
     seed: shown(v.seed),
@@ -107,6 +109,7 @@ export function viewOf(p: PlanText): PlanView {
       pause: shown(limits.pause),
     },
     control: shown(v.control),
+    controlShare: shown(v.control_share),
     sampleInterval: shown(v.sample_interval),
     capture: v.capture === true,
     grouped: Array.isArray(v.groups) && v.groups.length > 0,
@@ -118,6 +121,8 @@ export function viewOf(p: PlanText): PlanView {
     size: view.sizes,
     treatments: view.treatments,
     sweep: view.sweep,
+    probes: view.probes,
+    valid: view.valid,
   }
   for (const key of Object.keys(tells)) {
     if (v[key] === undefined || (key in own && own[key] !== undefined)) continue
@@ -128,7 +133,7 @@ export function viewOf(p: PlanText): PlanView {
 
 function treatments(p: PlanText, v: unknown): TreatmentView[] | undefined {
   if (v === undefined || v === null) return []
-  if (!Array.isArray(v) || !v.every((e) => e && typeof e === 'object' && !Array.isArray(e))) return undefined
+  if (!Array.isArray(v) || !v.every(isPlain)) return undefined
   return v.map((e: Plain, i) => ({
     name: shown(e.name),
     label: shown(e.label),
@@ -137,6 +142,8 @@ function treatments(p: PlanText, v: unknown): TreatmentView[] | undefined {
     completeKnowledge: e.complete_knowledge === true,
     via: Array.isArray(e.via) ? e.via : [],
     missing: shown(e.missing),
+    dscp: shown(e.dscp),
+    secondRadio: e.second_radio === true,
     line: lineOf(p, ['treatments', i]),
     locked:
       locked(p, ['treatments', i, 'name']) ||
@@ -171,6 +178,13 @@ function axes(p: PlanText, v: unknown): AxisView[] | undefined {
   })
 }
 
+/** The edits that another way of control traffic takes: only over the radio has it a share. */
+export function controlEdits(control: string, view: Pick<PlanView, 'controlShare'>): [Path, unknown][] {
+  const out: [Path, unknown][] = [[['control'], control]]
+  if (control !== 'in-band' && view.controlShare) out.push([['control_share'], undefined])
+  return out
+}
+
 /** One value as it is, several as a list, none takes the key away. */
 export function oneOrMany(values: string[]): unknown {
   return values.length === 0 ? undefined : values.length === 1 ? values[0] : values
@@ -183,11 +197,6 @@ export function splitValues(text: string): (string | number)[] {
     .map((s) => s.trim())
     .filter(Boolean)
     .map(typed)
-}
-
-/** A number where it is written as one, else text. */
-export function typed(s: string): string | number {
-  return /^-?(0|[1-9]\d{0,14})(\.\d+)?$/.test(s) ? Number(s) : s
 }
 
 /** A name that no other has: "tcp", "tcp-2". */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { momentInput, momentOf, timeProblem } from './model'
+import { momentInput, momentOf, type RuleFields, ruleOf, ruleProblem, timeProblem } from './model'
 
 it('reads back the moment that the fields of a form have', () => {
   const at = new Date('2026-01-09T04:05:00Z')
@@ -15,4 +15,17 @@ it('takes times of 24 hours alone', () => {
     expect(momentOf('2026-01-09', time)).toBeUndefined()
   }
   expect(momentOf('', '12:00')).toBeUndefined()
+})
+
+it('writes the fields of a rule as the orchestrator reads it', () => {
+  const f: RuleFields = { repeat: 'daily', days: [], time: ' 8:30', zone: 'Europe/Berlin', hours: '6', until: '' }
+  expect(ruleOf(f)).toBe('daily 8:30 Europe/Berlin')
+  expect(ruleOf({ ...f, zone: '', until: '2026-12-31' })).toBe('daily 8:30 until 2026-12-31')
+  expect(ruleOf({ ...f, repeat: 'days', days: ['sun', 'mon'] })).toBe('mon,sun 8:30 Europe/Berlin')
+  expect(ruleOf({ ...f, repeat: 'every', until: '2026-12-31' })).toBe('every 6h until 2026-12-31')
+  expect(ruleProblem(f)).toBe('')
+  expect(ruleProblem({ ...f, time: '25:00' })).toMatch('hours and minutes')
+  expect(ruleProblem({ ...f, repeat: 'days' })).toMatch('at least one day')
+  expect(ruleProblem({ ...f, repeat: 'every', hours: '0' })).toMatch('whole number')
+  expect(ruleProblem({ ...f, repeat: 'every', time: '' })).toBe('')
 })

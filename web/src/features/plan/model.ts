@@ -24,3 +24,31 @@ export function momentOf(day: string, time: string): Date | undefined {
   const at = new Date(`${day}T${time.trim().padStart(5, '0')}Z`)
   return Number.isNaN(at.getTime()) ? undefined : at
 }
+
+export interface RuleFields {
+  repeat: 'daily' | 'weekdays' | 'days' | 'every'
+  /** Days of the week, as `mon`, where they are chosen one by one. */
+  days: string[]
+  time: string
+  zone: string
+  hours: string
+  until: string
+}
+
+export const weekDays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
+
+/** The rule of a form's fields, as the orchestrator reads it. */
+export function ruleOf(f: RuleFields): string {
+  const end = f.until ? ` until ${f.until}` : ''
+  if (f.repeat === 'every') return `every ${f.hours.trim()}h${end}`
+  const days = f.repeat === 'days' ? weekDays.filter((d) => f.days.includes(d)).join(',') : f.repeat
+  return `${days} ${f.time.trim()} ${f.zone.trim()}`.trim() + end
+}
+
+/** What is missing of a rule before the orchestrator can be asked about it. */
+export function ruleProblem(f: RuleFields): string {
+  if (f.repeat === 'every')
+    return /^[1-9]\d{0,3}$/.test(f.hours.trim()) ? '' : 'Expected a whole number of hours, such as 6.'
+  if (f.repeat === 'days' && !f.days.length) return 'Choose at least one day of the week.'
+  return timeProblem(f.time)
+}

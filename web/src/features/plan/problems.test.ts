@@ -68,8 +68,8 @@ describe('a treatment', () => {
     w.unmount()
   })
   it('has one that is of no field of its own at its head', () => {
-    const w = card([problem('treatments[0].dscp', 'treatments[0].dscp: expected a number')])
-    expect(w.find('.problems').text()).toContain('treatments[0].dscp: expected a number')
+    const w = card([problem('treatments[0].second_radio', 'treatments[0].second_radio: expected a number')])
+    expect(w.find('.problems').text()).toContain('treatments[0].second_radio: expected a number')
     w.unmount()
   })
   it('takes the focus to the first field in the order of the page', () => {

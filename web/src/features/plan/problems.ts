@@ -37,6 +37,12 @@ export function problemsAt(problems: Problem[], field: string): Problem[] {
   return problems.filter((p) => within(p.path, field))
 }
 
+/** The problems of a part of the plan that none of its own fields shows. */
+export function problemsBeside(problems: Problem[], part: string, fields: string[]): Problem[] {
+  const shown = fields.flatMap((f) => problemsAt(problems, `${part}.${f}`))
+  return problemsAt(problems, part).filter((p) => !shown.includes(p))
+}
+
 /** What to say at the field: without its path, which the field itself is. */
 export function atField(problems: Problem[], field: string): string {
   return problemsAt(problems, field)

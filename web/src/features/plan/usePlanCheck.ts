@@ -16,11 +16,13 @@ export function usePlanCheck(text: Ref<string>, file: Ref<string>) {
   const explained = shallowRef<ExplainPlanResponse>()
   const checked = ref<string>() // the text that problems are of
   let running: AbortController | undefined
+  let last = '' // what the orchestrator was asked last
 
   async function check() {
     running?.abort()
     const mine = (running = new AbortController())
     const asked = text.value
+    last = question()
     try {
       const plan = { file: `${file.value}.yaml`, text: utf8(asked) }
       const answer = await operator.checkPlan(plan, { signal: mine.signal })
@@ -34,7 +36,9 @@ export function usePlanCheck(text: Ref<string>, file: Ref<string>) {
       if (!mine.signal.aborted && !isCancelled(e)) error.value = e
     }
   }
-  watchDebounced(text, check, { debounce: debounceMs, immediate: false })
+  const question = () => `${file.value}\n${text.value}`
+  // A plan that has just been loaded was asked about at once.
+  watchDebounced(text, () => void (question() !== last && check()), { debounce: debounceMs, immediate: false })
   onScopeDispose(() => running?.abort())
 
   return {

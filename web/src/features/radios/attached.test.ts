@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { expect, test } from 'vitest'
 import { NodeSchema, RunSchema } from '@/gen/linktrial/v1/operator_pb'
-import { attachedTo } from './attached'
+import { attachedTo, radioInUse } from './attached'
 
 const node = (n: MessageInitShape<typeof NodeSchema>) => create(NodeSchema, { connected: true, ...n })
 const run = (radio: string, more: MessageInitShape<typeof RunSchema> = {}) =>
@@ -39,4 +39,13 @@ test('a radio has its connected nodes, and emulated ones of the newest run or of
       run('hf-4800', { place: 'emulated, virtual time' }),
     ),
   ).toEqual([])
+})
+
+test('the page of radios opens with what a connected node has', () => {
+  expect(radioInUse(nodes, [], '')).toBe('mpu4')
+  expect(radioInUse(nodes.slice(1), [], '')).toBe('prc-152a')
+  expect(radioInUse(nodes.slice(3), [], 'hf-4800')).toBe('hf-4800')
+  expect(radioInUse(nodes.slice(3), [run('mpu4')], 'hf-4800')).toBe('mpu4')
+  expect(radioInUse(nodes.slice(3), [], '')).toBeUndefined()
+  expect(radioInUse([nodes[1]!, nodes[4]!], [run('mpu4')], 'mpu4')).toBeUndefined()
 })

@@ -12,3 +12,12 @@ export function attachedTo(radio: string, nodes: Node[], runs: Run[], lab: strin
     (n) => n.connected && !n.virtual && (n.emulated ? emulatedRadio(n.name, runs, lab) : n.radio) === radio,
   )
 }
+
+/** What connected nodes have, the first of them: the radio that a page opens with. */
+export function radioInUse(nodes: Node[], runs: Run[], lab: string): string | undefined {
+  for (const n of nodes) {
+    const radio = n.connected && !n.virtual ? (n.emulated ? emulatedRadio(n.name, runs, lab) : n.radio) : ''
+    if (radio) return radio
+  }
+  return undefined
+}

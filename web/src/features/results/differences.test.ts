@@ -2,7 +2,9 @@ import { create } from '@bufbuild/protobuf'
 import { mount } from '@vue/test-utils'
 import { expect, it } from 'vitest'
 import DifferencesTab from './DifferencesTab.vue'
-import { at, pText, sectionsOf, signedKBps, signedPercent, spoken } from './differences'
+import { at, sectionsOf, signedPercent, signedRate, spoken } from './differences'
+import { pText } from './table'
+import { inKilobytes } from '@/lib/figure'
 import { summaryOf } from './fixture'
 import { readView } from './view'
 import { CampaignDifferenceSchema } from '@/gen/linktrial/v1/result_pb'
@@ -63,17 +65,17 @@ it('keeps conditions and campaigns apart, and follows the filters', () => {
 })
 
 it('writes differences with their signs', () => {
-  expect([signedKBps(1024), signedKBps(-1024), signedKBps(0), signedKBps(undefined)]).toEqual([
-    '+1.00',
-    '−1.00',
-    '0.00',
-    '–',
-  ])
+  expect([
+    signedRate(inKilobytes, 1024),
+    signedRate(inKilobytes, -1024),
+    signedRate(inKilobytes, 0),
+    signedRate(inKilobytes, undefined),
+  ]).toEqual(['+1.00', '−1.00', '0.00', '–'])
   expect([signedPercent(50), signedPercent(-0.01)]).toEqual(['+50.0 %', '−0.0 %'])
   expect([pText(0.0004), pText(0.25)]).toEqual(['< 0.001', '0.250'])
   expect([at(0, 4), at(4, 4), at(-4, 4), at(1, 0)]).toEqual([50, 100, 0, 50])
-  expect(spoken(all[0]!)).toBe('+50.00 KB/s, 95 % interval +20.00 to +80.00: decided')
-  expect(spoken(all[3]!)).toContain('no valid trial')
+  expect(spoken(inKilobytes, all[0]!)).toBe('+50.00 KB/s, 95 % interval +20.00 to +80.00: decided')
+  expect(spoken(inKilobytes, all[3]!)).toContain('no valid trial')
 })
 
 it('shows each treatment of two campaigns in one row', () => {

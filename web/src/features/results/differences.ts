@@ -1,6 +1,6 @@
 // Campaigns compared with the first one: what is drawn and written of each difference. Pure.
 import type { CampaignDifference } from '@/gen/linktrial/v1/result_pb'
-import { KB, kbps } from '@/lib/format'
+import { NOTHING, rateIn, type RateUnit } from '@/lib/figure'
 
 /** The treatments that two campaigns have under the same conditions. */
 export interface Section {
@@ -41,25 +41,24 @@ export function at(x: number, reach: number): number {
 
 const sign = (x: number, text: string) => (x > 0 && /[1-9]/.test(text) ? `+${text}` : text.replace('-', '−'))
 
-export const signedKBps = (x: number | undefined) => (x === undefined ? '–' : sign(x, kbps(x)))
+export const signedRate = (unit: RateUnit, x: number | undefined) =>
+  x === undefined ? NOTHING : sign(x, rateIn(unit, x))
 export const signedPercent = (x: number | undefined) => (x === undefined ? '–' : `${sign(x, x.toFixed(1))} %`)
-export const pText = (p: number | undefined) => (p === undefined ? '–' : p < 0.001 ? '< 0.001' : p.toFixed(3))
-export const rangeText = (d: CampaignDifference) =>
-  d.ciLow === undefined || d.ciHigh === undefined ? '–' : `${signedKBps(d.ciLow)} to ${signedKBps(d.ciHigh)}`
+export const rangeText = (unit: RateUnit, d: CampaignDifference) =>
+  d.ciLow === undefined || d.ciHigh === undefined
+    ? NOTHING
+    : `${signedRate(unit, d.ciLow)} to ${signedRate(unit, d.ciHigh)}`
 
 /** What the trials say of a difference. */
 export const decision = (d: CampaignDifference) =>
   d.difference === undefined ? 'not comparable' : d.decided ? 'decided' : 'not decided'
 
 /** For who cannot see the drawing. */
-export function spoken(d: CampaignDifference): string {
+export function spoken(unit: RateUnit, d: CampaignDifference): string {
   if (d.difference === undefined) return 'no difference, because one of the two has no valid trial'
-  const range = d.ciLow === undefined ? '' : `, 95 % interval ${rangeText(d)}`
-  return `${signedKBps(d.difference)} KB/s${range}: ${decision(d)}`
+  const range = d.ciLow === undefined ? '' : `, 95 % interval ${rangeText(unit, d)}`
+  return `${signedRate(unit, d.difference)} ${unit.name}${range}: ${decision(d)}`
 }
 
-/** A figure of the axis in KB/s. */
-export const tickKBps = (x: number) => {
-  const k = x / KB
-  return sign(k, String(Number(k.toPrecision(2))))
-}
+/** A figure of the axis. */
+export const tick = (unit: RateUnit, x: number) => sign(x, String(Number((x / unit.bytes).toPrecision(2))))

@@ -44,6 +44,8 @@ export interface ExportChoice {
   words: string[]
   /** Runs of several campaigns, which have differences. */
   several?: boolean
+  /** Runs of other orchestrators, of which there are no rows of samples, channels and readings. */
+  imported?: boolean
   /** Treatments that the file does not have, by their names, and what they are called. */
   leaveOut: { name: string; label: string }[]
 }
@@ -69,7 +71,8 @@ export function exportChoices(of: {
       runs.map((r) => r.run?.topology ?? ''),
       leaveOut.map((t) => t.name),
     )
-    return { key, label, ids, words, several: new Set(runs.map((r) => r.run?.campaignId)).size > 1, leaveOut }
+    const several = new Set(runs.map((r) => r.run?.campaignId)).size > 1
+    return { key, label, ids, words, several, imported: runs.some((r) => r.imported), leaveOut }
   }
   const idsOf = (runs: RunSummary[]) => runs.map((r) => r.run?.id ?? '')
   const out: ExportChoice[] = []

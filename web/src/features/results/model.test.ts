@@ -6,6 +6,7 @@ import {
   cdf,
   commonTitle,
   filterRuns,
+  nothingSwept,
   panelsOf,
   roundUp,
   topOf,
@@ -181,3 +182,21 @@ it('takes the means of blocks', () =>
     [3.5, 70],
     [5, 7],
   ]))
+
+it('a panel of a sweep says why it has no curve', () => {
+  const curve = (treatment: string, source: string, ...value: number[]) => ({ treatment, source, value })
+  const all = { hidden: [] as string[], published: true }
+  const nothing = (curves: ReturnType<typeof curve>[], view: Partial<typeof all> = {}) =>
+    nothingSwept(curves, { ...all, ...view }, 'share of Ideal')
+  const none = 'These runs have no valid trial with a figure of share of Ideal.'
+  expect(nothing([])).toBe(none)
+  expect(nothing([curve('tcp', '', Number.NaN, Number.NaN)])).toBe(none)
+  const [ours, theirs] = [curve('tcp', '', Number.NaN, 1), curve('haul', 'a paper', 2)]
+  expect(nothing([ours, theirs])).toBe('')
+  expect(nothing([ours, theirs], { hidden: ['tcp'] })).toBe('')
+  expect(nothing([ours, theirs], { hidden: ['tcp', 'haul'] })).toBe('All its treatments with a figure are hidden.')
+  expect(nothing([ours, theirs], { hidden: ['tcp'], published: false })).toBe(
+    'All its figures are published ones, which are hidden.',
+  )
+  expect(nothing([ours, theirs], { published: false })).toBe('')
+})

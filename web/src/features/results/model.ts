@@ -65,6 +65,27 @@ export interface Panel {
   partial: boolean
 }
 
+/** Why a panel of a sweep has nothing to draw, where it is of a figure called so; empty: it has something. */
+export function nothingSwept(
+  curves: { treatment: string; source: string; value: number[] }[],
+  view: { hidden: string[]; published: boolean },
+  metric: string,
+): string {
+  const known = curves.filter((c) => c.value.some(Number.isFinite))
+  if (!known.length) return `These runs have no valid trial with a figure of ${metric}.`
+  const chosen = known.filter((c) => !view.hidden.includes(c.treatment))
+  if (!chosen.length) return 'All its treatments with a figure are hidden.'
+  return view.published || chosen.some((c) => !c.source) ? '' : 'All its figures are published ones, which are hidden.'
+}
+
+/** Why a panel has nothing to draw; empty: it has something. */
+export function nothingIn(p: Pick<Panel, 'runs' | 'slots'>): string {
+  if (p.slots.length) return ''
+  return p.runs.some((r) => r.treatments.length)
+    ? 'All its treatments are hidden.'
+    : 'It has probes alone: their delays are in the Table tab.'
+}
+
 export const sizeLabel = (r: RunSummary) => payload(r.run?.sizeBytes)
 export const settingLabel = (r: RunSummary) => r.settings.map((s) => `${s.axis} ${s.label}`).join(', ')
 export const radioLabel = (r: RunSummary) => r.radioTitle || r.run?.radio || ''
@@ -154,7 +175,11 @@ function slotOf(t: TreatmentSummary, dots: Dot[], mark: string, group: string): 
     coded: t.codedBoundAverage ?? NaN,
     published: t.published,
     dots: counting,
-    failures: dots.filter((d) => !(d.counts && d.value > 0) && d.verdict !== PointVerdict.UNSPECIFIED),
+    // A success that a later attempt has taken the place of is none.
+    failures: dots.filter(
+      (d) =>
+        !(d.counts && d.value > 0) && d.verdict !== PointVerdict.UNSPECIFIED && d.verdict !== PointVerdict.SUCCEEDED,
+    ),
   }
 }
 

@@ -1,5 +1,6 @@
 // What the table of probes shows.
-import { ofAll, percent } from '@/lib/format'
+import { figure, NOTHING, percent } from '@/lib/figure'
+import { ofAll } from '@/lib/format'
 import type { ProbeSummary } from '@/gen/linktrial/v1/result_pb'
 
 export interface ProbeColumn {
@@ -33,7 +34,7 @@ export const probeName = (p: ProbeSummary) => (p.beside ? `${p.label} beside ${p
 export const probeUnsent = (p: ProbeSummary) =>
   `${p.unsent} of ${p.sent + p.unsent} packets not sent: its congestion control did not let them go`
 
-const ms = (s: number | undefined) => (s === undefined ? '–' : (s * 1e3).toFixed(1))
+const ms = (s: number | undefined) => (s === undefined ? NOTHING : figure(s * 1e3, 1))
 
 export function probeCell(p: ProbeSummary, column: string): string {
   switch (column) {

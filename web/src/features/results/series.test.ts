@@ -83,7 +83,17 @@ it('draws a sequence from what is acknowledged, from the start of the first flow
     offsetSeconds: 1.5,
     columns: flow.columns.filter((c) => c.name !== 'acked_bytes'),
   })
-  const lines = sequenceLines([flow, second, create(FlowSeriesSchema, { ...flow, side: 'server' })])
+  const lines = sequenceLines(
+    [
+      flow,
+      second,
+      create(FlowSeriesSchema, { ...flow, side: 'server' }),
+      create(FlowSeriesSchema, { ...flow, flow: 2, treatment: 'voice' }), // a probe beside
+      create(FlowSeriesSchema, { ...flow, trial: 4, treatment: 'voice' }), // and alone
+    ],
+    new Map([[3, { name: 'cubic', label: 'CUBIC' }]]),
+    new Set(['voice']),
+  )
   expect(lines.map((l) => l.name)).toEqual(['CUBIC, flow 0', 'CUBIC, flow 1'])
   expect(lines[0]!.points).toEqual([
     [0, 0],
@@ -92,4 +102,13 @@ it('draws a sequence from what is acknowledged, from the start of the first flow
     [0.3, 2048],
   ])
   expect(lines[1]!.points[1]).toEqual([1.1, 1024])
+})
+
+it('colours the flows of a mix as the mix, and names both', () => {
+  const of = new Map([[3, { name: 'both', label: 'TCP + Haul' }]])
+  const lines = sequenceLines([flow, create(FlowSeriesSchema, { ...flow, flow: 1 })], of, new Set())
+  expect(lines.map((l) => [l.name, l.treatment])).toEqual([
+    ['TCP + Haul, CUBIC, flow 0', 'both'],
+    ['TCP + Haul, CUBIC, flow 1', 'both'],
+  ])
 })

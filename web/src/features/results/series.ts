@@ -1,7 +1,8 @@
 // Time series of attempts as figures draw them: on the trial's clock, gaps as
 // NaN, and finer data laid into the overview where one has zoomed in. Pure.
-import type { ChannelSeries, Column, FlowSeries, SeriesResponse } from '@/gen/linktrial/v1/result_pb'
-import { capital, KB, unitOf } from '@/lib/format'
+import type { ChannelSeries, Column, FlowSeries, RunSummary, SeriesResponse } from '@/gen/linktrial/v1/result_pb'
+import { KB } from '@/lib/figure'
+import { capital, unitOf } from '@/lib/format'
 import type { DeepLine, DeepPanel } from './panels'
 import { telemetryPanelsOf } from '@/features/telemetry/model'
 
@@ -14,18 +15,35 @@ export interface SequenceLine {
   points: number[][]
 }
 
-/** The senders' bytes over time, of every flow of an iteration. */
-export function sequenceLines(flows: FlowSeries[]): SequenceLine[] {
-  const senders = flows.filter((f) => f.side !== 'server')
+/** What a trial of an iteration is of: the treatment or mix that tables name. */
+export type TrialsOf = ReadonlyMap<number, { name: string; label: string }>
+
+/** Of the run's trials with transfers; those of probes alone are not among them. */
+export function trialsOf(r: RunSummary | undefined): TrialsOf {
+  const out = new Map<number, { name: string; label: string }>()
+  r?.points?.trial.forEach((trial, i) => {
+    const t = r.treatments[r.points!.treatment[i]!]
+    if (t) out.set(trial, { name: t.name, label: t.label || t.name })
+  })
+  return out
+}
+
+/** The senders' bytes over time, of every flow of an iteration. Probes carry no bytes that anybody waits for. */
+export function sequenceLines(flows: FlowSeries[], trials: TrialsOf, probes: ReadonlySet<string>): SequenceLine[] {
+  const senders = flows.filter((f) => f.side !== 'server' && trials.has(f.trial) && !probes.has(f.treatment))
   return senders.map((f) => {
     const siblings = senders.filter((x) => x.trial === f.trial && x.attempt === f.attempt)
     const start = f.offsetSeconds - Math.min(...siblings.map((x) => x.offsetSeconds))
     const bytes = valuesOf(f, 'acked_bytes') ?? valuesOf(f, 'sent_bytes') ?? []
     const points = f.at.map((at, i) => [start + at, bytes[i] ?? Number.NaN])
     if (points.length && points[0]![0]! > start) points.unshift([start, 0])
+    const of = trials.get(f.trial)!
+    const own = f.label || f.treatment
     return {
-      name: siblings.length > 1 ? `${f.label || f.treatment}, flow ${f.flow}` : f.label || f.treatment,
-      treatment: f.treatment,
+      name: [of.label, of.name === f.treatment ? '' : own, siblings.length > 1 ? `flow ${f.flow}` : '']
+        .filter(Boolean)
+        .join(', '),
+      treatment: of.name,
       trial: f.trial,
       attempt: f.attempt,
       points,

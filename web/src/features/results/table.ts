@@ -37,16 +37,16 @@ export const tableColumns: TableColumn[] = [
   {
     name: 'average',
     title: 'Average',
-    hint: 'Mean throughput of the valid trials, KB/s, with its 95 % interval (Student’s t, not below 0)',
+    hint: 'Mean throughput of the valid trials, with its 95 % interval (Student’s t, not below 0)',
     number: true,
     value: figure((t) => t.average),
   },
-  { name: 'max', title: 'Max', hint: 'Maximum, KB/s', number: true, value: figure((t) => t.max) },
-  { name: 'min', title: 'Min', hint: 'Minimum, KB/s', number: true, value: figure((t) => t.min) },
+  { name: 'max', title: 'Max', hint: 'Maximum', number: true, value: figure((t) => t.max) },
+  { name: 'min', title: 'Min', hint: 'Minimum', number: true, value: figure((t) => t.min) },
   {
     name: 'sd',
     title: 'SD',
-    hint: 'Sample standard deviation, KB/s',
+    hint: 'Sample standard deviation',
     number: true,
     value: (r) => (r.t.valid > 1 ? r.t.sd : undefined),
   },
@@ -57,7 +57,7 @@ export const tableColumns: TableColumn[] = [
     number: true,
     value: (r) => (r.t.missing ? undefined : r.t.valid),
   },
-  { name: 'median', title: 'Median', hint: 'KB/s', number: true, value: figure((t) => t.median) },
+  { name: 'median', title: 'Median', number: true, value: figure((t) => t.median) },
   {
     name: 'ideal',
     title: 'Ideal',
@@ -89,7 +89,7 @@ export const tableColumns: TableColumn[] = [
   {
     name: 'published',
     title: 'Published',
-    hint: 'Average that the plan quotes, KB/s',
+    hint: 'Average that the plan quotes',
     number: true,
     value: (r) => r.t.published?.average,
   },

@@ -22,6 +22,17 @@ export function useCampaigns(enabled: Ref<boolean>) {
   return { query, campaigns: computed(() => query.data.value?.pages.flatMap((p) => p.campaigns) ?? []) }
 }
 
+/** Campaigns that other orchestrators have measured. */
+export function useImports(enabled: Ref<boolean>) {
+  return useQuery({
+    queryKey: ['results', 'imports'],
+    queryFn: async ({ signal }) => (await results.listImports({}, { signal })).imports,
+    enabled,
+    shallow: true,
+    structuralSharing: false,
+  })
+}
+
 export function useCampaignRuns(campaign: Ref<string>) {
   return useQuery({
     queryKey: computed(() => ['runs', 'campaign', campaign.value]),

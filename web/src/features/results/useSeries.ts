@@ -1,7 +1,9 @@
 // What the page of one attempt asks of the orchestrator.
 import { useQuery } from '@tanstack/vue-query'
 import { computed, markRaw, type Ref } from 'vue'
+import { RunState } from '@/gen/linktrial/v1/operator_pb'
 import { results } from '@/lib/api'
+import { ended } from '@/lib/states'
 
 /** Points of each series: about two for each pixel of a laptop's screen. */
 const points = 1500
@@ -22,7 +24,10 @@ export function useAttempt(key: Ref<AttemptKey>) {
           { signal },
         ),
       ),
-    refetchInterval: (q) => (q.state.data && !q.state.data.trial?.verdict ? 3000 : false),
+    refetchInterval: (q) =>
+      q.state.data && !q.state.data.trial?.verdict && !ended(q.state.data.run?.state ?? RunState.UNSPECIFIED)
+        ? 3000
+        : false,
     shallow: true,
     structuralSharing: false,
   })

@@ -80,11 +80,33 @@ describe('CampaignModel', () => {
         elapsedSeconds: 2,
       }),
     )
-    expect(cell(r)).toMatchObject({ kind: 'succeeded', text: '100.0 KB/s', glyph: '✓' })
+    expect(cell(r)).toMatchObject({ kind: 'succeeded', text: '100 KB/s', glyph: '✓' })
     // Progress that comes late, or a stream that begins anew, changes nothing.
     m.apply(progress(0, 990))
     m.apply(started(0))
     expect(cell(r).kind).toBe('succeeded')
+  })
+  it('says of a trial of probes alone that it has measured, and no throughput', () => {
+    const { r } = model(run(RunState.RUNNING), started(0))
+    r.trials.get(0)!.probesAlone = true
+    r.trials.get(0)!.running = undefined
+    r.trials.get(0)!.attempts.set(1, create(AttemptRowSchema, { attempt: 1, verdict: 'succeeded', elapsedSeconds: 20 }))
+    expect(cell(r)).toMatchObject({ kind: 'succeeded', text: 'measured', spoken: 'measured with probes in 20.0 s' })
+  })
+  it('says of a trial that was cut off by the end of its run that it has not ended', () => {
+    const { m, r } = model(run(RunState.RUNNING), started(0))
+    m.apply(run(RunState.ABORTED), 1000)
+    expect(cell(r)).toMatchObject({ kind: 'not-ended', text: 'not ended' })
+    // A page that is opened later hears of the start after the end.
+    const late = model(run(RunState.ABORTED), started(0), progress(0, 250))
+    expect(cell(late.r)).toMatchObject({ kind: 'not-ended' })
+    late.m.load(
+      create(GetRunResponseSchema, {
+        run: create(RunSchema, { id: 'r', state: RunState.ABORTED }),
+        trials: [{ trial: 1, iteration: 1, treatment: 'a', attempts: [{ attempt: 1, verdict: '' }] }],
+      }),
+    )
+    expect(cell(late.r, 1)).toMatchObject({ kind: 'not-ended' })
   })
   it('keeps what comes before its run', () => {
     const { r } = model(started(0), run(RunState.RUNNING))
@@ -123,7 +145,7 @@ describe('CampaignModel', () => {
       }),
     )
     m.apply(run(RunState.ABORTED))
-    expect(cell(r, 0).kind).toBe('not-run')
+    expect(cell(r, 0).kind).toBe('not-ended')
     expect(cell(r, 1).text).toBe('not run')
   })
   it('takes each journal line once and not without bound', () => {
@@ -163,8 +185,8 @@ describe('cellOf', () => {
     )
     expect(cell(r)).toMatchObject({
       kind: 'invalid',
-      text: '1.0 KB/s',
-      spoken: 'invalid: truck in the way, 1.0 KB/s',
+      text: '1.00 KB/s',
+      spoken: 'invalid: truck in the way, 1.00 KB/s',
     })
     m.apply(command('2', 'unmark', { trial: 0, attempt: 1, given: at(2) }))
     expect(cell(r).kind).toBe('succeeded')
@@ -175,7 +197,7 @@ describe('cellOf', () => {
       run(RunState.RUNNING),
       ended(0, 'invalid', { reason: 'marked: rain', measuredBytesPerSecond: 2048, mark }),
     )
-    expect(cell(r)).toMatchObject({ kind: 'invalid', text: '2.0 KB/s', aside: 'rain' })
+    expect(cell(r)).toMatchObject({ kind: 'invalid', text: '2.00 KB/s', aside: 'rain' })
   })
   it('takes the time as progress where a time bounds the flows', () => {
     const { r } = model(run(RunState.RUNNING), started(0), progress(0, 1))
@@ -201,5 +223,19 @@ describe('estimate', () => {
     expect(estimate(m, 31_000)).toMatchObject({ left: 100, held: true })
     m.apply(run(RunState.COMPLETED), 31_000)
     expect(estimate(m, 41_000)).toMatchObject({ left: 0, held: false })
+  })
+
+  it('of a queued campaign ends after the runs that were queued before it on the same nodes', () => {
+    const at = (seconds: number) => timestampFromDate(new Date(seconds * 1000))
+    const { m } = model(run(RunState.QUEUED, { campaignId: 'c', created: at(10), nodes: ['a', 'b'] }))
+    const other = (more: object) =>
+      create(RunSchema, { id: 'o', campaignId: 'o', created: at(5), nodes: ['b'], estimatedSecondsLeft: 60, ...more })
+    expect(estimate(m, 1000).finish).toEqual(new Date(101_000))
+    expect(estimate(m, 1000, [other({})])).toMatchObject({ left: 100, finish: new Date(161_000) })
+    for (const more of [{ created: at(11) }, { nodes: ['c'] }, { campaignId: 'c' }, { virtual: true }])
+      expect(estimate(m, 1000, [other(more)]).finish).toEqual(new Date(101_000))
+    expect(estimate(m, 1000, [other({ paused: true })])).toMatchObject({ held: true, finish: undefined })
+    m.apply(run(RunState.RUNNING, { campaignId: 'c', created: at(10), nodes: ['b'] }), 1000)
+    expect(estimate(m, 1000, [other({})]).finish).toEqual(new Date(101_000))
   })
 })

@@ -29,8 +29,12 @@ export interface TrialModel {
   treatment: string
   attempts: Map<number, AttemptRow>
   running?: Running
+  /** An attempt of it began, and the run was over before it ended. */
+  cut?: boolean
   /** Where a time bounds its flows: until the last of them ends. */
   durationSeconds?: number
+  /** It has no flows: probes alone measure, and there is no throughput. */
+  probesAlone?: boolean
 }
 export interface RunModel {
   run: Run
@@ -102,7 +106,11 @@ export class CampaignModel {
     if (known) {
       known.run = r
       known.at = now
-      if (ended(r.state)) for (const t of known.trials.values()) t.running = undefined
+      if (ended(r.state))
+        for (const t of known.trials.values()) {
+          t.cut ||= !!t.running
+          t.running = undefined
+        }
       return
     }
     const made: RunModel = { run: r, at: now, trials: new Map(), commands: new Map(), silent: new Map() }
@@ -125,6 +133,13 @@ export class CampaignModel {
     return this.journal.findLast((l) => l.runId === run && l.node === node)
   }
 
+  /** The newest line of the other nodes' journals in a run, where it is from after a time. */
+  lineSince(run: string, node: string, since: Date): JournalLine | undefined {
+    return this.journal.findLast(
+      (l) => l.runId === run && l.node !== node && (date(l.at)?.getTime() ?? 0) > since.getTime(),
+    )
+  }
+
   /** Takes what GetRun answered: all trials, and attempts as the store has them now. */
   load(r: GetRunResponse, now = Date.now()): void {
     if (!r.run) return
@@ -134,7 +149,8 @@ export class CampaignModel {
       const t = trialOf(model, row.trial, row.iteration, row.treatment)
       for (const a of row.attempts) {
         if (a.verdict) endAttempt(t, a)
-        else if (!t.attempts.get(a.attempt)?.verdict && !t.running && !ended(r.run.state)) {
+        else if (ended(r.run.state)) t.cut = !t.attempts.size
+        else if (!t.attempts.get(a.attempt)?.verdict && !t.running) {
           t.running = {
             attempt: a.attempt,
             since: date(a.started)?.getTime() ?? now,
@@ -170,6 +186,10 @@ function step(run: RunModel, event: WatchResponse['event'], now: number) {
       const t = trialOf(run, v.trial, v.iteration, v.treatment)
       // After a reconnect the same start comes again.
       if (t.attempts.get(v.attempt)?.verdict) return
+      if (ended(run.run.state)) {
+        t.cut = true
+        return
+      }
       const since = t.running?.attempt === v.attempt ? t.running.since : now
       t.running = {
         bytes: 0,
@@ -186,7 +206,7 @@ function step(run: RunModel, event: WatchResponse['event'], now: number) {
     case 'progress': {
       const v = event.value
       const t = run.trials.get(v.trial)
-      if (!t || t.attempts.get(v.attempt)?.verdict) return
+      if (!t || t.attempts.get(v.attempt)?.verdict || ended(run.run.state)) return
       t.running ??= { attempt: v.attempt, since: now, estimatedSeconds: 0, bytes: 0, sizeBytes: 0, elapsedSeconds: 0 }
       if (t.running.attempt !== v.attempt) return
       Object.assign(t.running, {
@@ -222,15 +242,39 @@ export interface Estimate {
   held: boolean
 }
 
-/** What is left of a campaign: the orchestrator's estimates, and the clock since they came. */
-export function estimate(m: CampaignModel, now = Date.now()): Estimate {
+/**
+ * What is left of a campaign: the orchestrator's estimates, and the clock since they came.
+ * A campaign that is queued begins when the runs before it have ended; open has those of all campaigns.
+ */
+export function estimate(m: CampaignModel, now = Date.now(), open: readonly Run[] = []): Estimate {
   let left = 0
+  let wait = 0
   let held = false
+  for (const r of ahead(m, open)) {
+    wait += r.estimatedSecondsLeft
+    held ||= r.paused || r.state === RunState.WAITING
+  }
   for (const r of m.runs.values()) {
     if (ended(r.run.state)) continue
     const moves = r.run.state === RunState.RUNNING && !r.run.paused
     left += Math.max(0, r.run.estimatedSecondsLeft - (moves ? (now - r.at) / 1000 : 0))
     held ||= r.run.paused || r.run.state === RunState.WAITING
   }
-  return { left, held, finish: held ? undefined : new Date(now + left * 1000) }
+  return { left, held, finish: held ? undefined : new Date(now + (wait + left) * 1000) }
+}
+
+/** The open runs of other campaigns that were queued earlier and take part on the same nodes, while none of this one's has begun. */
+function ahead(m: CampaignModel, open: readonly Run[]): Run[] {
+  const own = [...m.runs.values()].map((r) => r.run).filter((r) => !ended(r.state))
+  const first = own[0]
+  if (!first || own.some((r) => r.state !== RunState.QUEUED)) return []
+  const created = date(first.created)?.getTime() ?? 0
+  const nodes = new Set(own.flatMap((r) => r.nodes))
+  return open.filter(
+    (r) =>
+      r.campaignId !== first.campaignId &&
+      !r.virtual &&
+      (date(r.created)?.getTime() ?? 0) < created &&
+      r.nodes.some((n) => nodes.has(n)),
+  )
 }

@@ -1,7 +1,8 @@
 // What one cell of the matrix shows: a glyph, words and a colour, never colour alone.
 import type { Command } from '@/gen/linktrial/v1/control_pb'
 import type { AttemptRow } from '@/gen/linktrial/v1/operator_pb'
-import { KB, kbps, percent, seconds } from '@/lib/format'
+import { inKilobytes, rate, rateIn, rateUnit, wholePercent } from '@/lib/figure'
+import { seconds } from '@/lib/format'
 import { ended, trialStates, type TrialKind } from '@/lib/states'
 import type { RunModel, TrialModel } from './campaignModel'
 
@@ -22,11 +23,11 @@ export interface Cell {
 
 /** The kinds that the legend below the matrix explains. */
 export const legend: { kind: TrialKind; glyph: string; text: string }[] = (
-  ['succeeded', 'failed', 'timed-out', 'aborted', 'skipped', 'invalid', 'running', 'waiting'] as const
+  ['succeeded', 'failed', 'timed-out', 'aborted', 'skipped', 'invalid', 'not-ended', 'running', 'waiting'] as const
 ).map((kind) => ({
   kind,
   glyph: trialStates[kind].glyph,
-  text: kind === 'succeeded' ? 'succeeded, with KB/s' : trialStates[kind].word,
+  text: kind === 'succeeded' ? 'succeeded, with its throughput where it has one' : trialStates[kind].word,
 }))
 
 /** Marks by people, by trial and attempt: the last word holds. */
@@ -96,17 +97,19 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
     return {
       ...whole(
         'running',
-        share === undefined ? 'running' : percent(share),
+        share === undefined ? 'running' : wholePercent(share),
         '',
-        `running, ${share === undefined ? 'connecting' : percent(share)}`,
+        `running, ${share === undefined ? 'connecting' : wholePercent(share)}`,
         share === undefined ? '' : 'running',
-        share === undefined ? '' : percent(share),
+        share === undefined ? '' : wholePercent(share),
       ),
       more: [r.attempt > 1 ? `attempt ${r.attempt}` : '', ordered].filter(Boolean).join(', '),
     }
   }
   const last = t.attempts.get(Math.max(...t.attempts.keys()))
   if (!last) {
+    if (ended(run.run.state) && t.cut)
+      return whole('not-ended', 'not ended', '', 'not ended: the run was over before', '', '')
     if (ended(run.run.state))
       return {
         kind: 'not-run',
@@ -120,9 +123,10 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
     return whole('waiting', ordered || 'waiting', '', ordered || 'waiting', '', ordered)
   }
   const mark = markOf(t.trial, last, marked)
-  const rate = last.measuredBytesPerSecond
-  const speed = rate > 0 ? `${kbps(rate, 1)} KB/s` : ''
-  const figure = kbps(rate, rate < 100 * KB ? 1 : 0)
+  const measured = last.measuredBytesPerSecond
+  const speed = measured > 0 ? rate(measured, 0) : ''
+  // KB/s, which the page says, need no unit.
+  const figure = rateUnit(measured) === inKilobytes ? rateIn(inKilobytes, measured, 0) : speed
   if (mark || last.verdict === 'invalid') {
     const why = mark?.reason || reasonText(last)
     return whole(
@@ -135,6 +139,10 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
     )
   }
   const kind = kindOf(last)
+  if (kind === 'succeeded' && t.probesAlone) {
+    const spoken = `measured with probes in ${seconds(last.elapsedSeconds)}`
+    return whole(kind, 'measured', '', spoken, spoken, '')
+  }
   if (kind === 'succeeded')
     return whole(
       kind,

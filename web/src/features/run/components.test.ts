@@ -17,6 +17,7 @@ import TabBar from '@/components/ui/TabBar.vue'
 
 function matrix(iterations: number, more = {}) {
   const sheet: SheetView = {
+    labels: new Map(),
     columns: [
       { name: 'a', label: 'A', missing: '' },
       { name: 'b', label: 'B', missing: '' },
@@ -27,6 +28,7 @@ function matrix(iterations: number, more = {}) {
     topologyTitle: '',
     settings: '',
     durations: new Map(),
+    probeTrials: new Set<number>(),
     inBand: false,
   }
   const cells = new Map<number, Cell>()
@@ -99,12 +101,14 @@ describe('RunMatrix', () => {
       trials: columns.map((_, x) => i * 12 + x),
     }))
     const sheet = {
+      labels: new Map(),
       columns,
       rows,
       radioTitle: '',
       topologyTitle: '',
       settings: '',
       durations: new Map(),
+      probeTrials: new Set<number>(),
       inBand: false,
     }
     const m = mount(RunMatrix, { props: { sheet, cells, title: 'x' }, attachTo: document.body })

@@ -1,7 +1,7 @@
 // The samples of the attempt that runs, for moving lines: a fixed window of
 // plain arrays, outside of Vue.
 import type { LiveSamples } from '@/gen/linktrial/v1/operator_pb'
-import { KB } from '@/lib/format'
+import { KB } from '@/lib/figure'
 
 /** Seconds that the lines show. */
 export const windowSeconds = 60
@@ -14,7 +14,7 @@ export interface LiveFlow {
   treatment: string
   at: number[]
   bytes: number[]
-  /** [seconds, KB/s], [seconds, KB]; 1 KB is 1024 bytes. */
+  /** [seconds, bytes per second], [seconds, KB]; 1 KB is 1024 bytes. */
   rate: [number, number][]
   cwnd: [number, number][]
   srttMs: number
@@ -75,7 +75,7 @@ function rateAt(f: LiveFlow): number {
   let from = last - 1
   while (from > 0 && f.at[last]! - f.at[from]! < rateSeconds) from--
   if (from < 0) return Number.NaN
-  return (f.bytes[last]! - f.bytes[from]!) / KB / (f.at[last]! - f.at[from]!)
+  return (f.bytes[last]! - f.bytes[from]!) / (f.at[last]! - f.at[from]!)
 }
 
 // In blocks: shifting on every sample would move the arrays again and again.

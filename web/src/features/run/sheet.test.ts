@@ -37,3 +37,23 @@ it('reads matrix and flow starts from a run sheet', () => {
     ['r 1 0', 1],
   ])
 })
+
+it('reads trials that have probes alone', () => {
+  const voice = { treatment: 'voice', duration_ns: 20e9 }
+  const bytes = new TextEncoder().encode(
+    JSON.stringify({
+      cell: {},
+      radio: {},
+      topology: {},
+      treatments: [{ name: 'voice', label: 'Voice' }],
+      trials: [
+        { index: 0, iteration: 1, treatment: 'voice', flows: null, probes: [voice, { ...voice, duration_ns: 5e9 }] },
+        { index: 1, iteration: 2, treatment: 'voice', flows: [] },
+      ],
+    }),
+  )
+  const v = sheetView('r', bytes, new Map())
+  expect(v.rows.map((r) => r.trials)).toEqual([[0], [1]])
+  expect([...v.durations]).toEqual([[0, 20]])
+  expect([...v.probeTrials]).toEqual([0, 1])
+})

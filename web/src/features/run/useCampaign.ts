@@ -102,6 +102,7 @@ export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: R
       const trials = c.model.value.runs.get(d.run.id)?.trials
       for (const [trial, durationSeconds] of sheet.value?.durations ?? [])
         Object.assign(trials?.get(trial) ?? {}, { durationSeconds })
+      for (const trial of sheet.value?.probeTrials ?? []) Object.assign(trials?.get(trial) ?? {}, { probesAlone: true })
       c.touch()
     },
     { immediate: true },

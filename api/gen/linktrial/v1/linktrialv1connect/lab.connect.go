@@ -55,6 +55,12 @@ const (
 	// CatalogServiceDeleteTopologyProcedure is the fully-qualified name of the CatalogService's
 	// DeleteTopology RPC.
 	CatalogServiceDeleteTopologyProcedure = "/linktrial.v1.CatalogService/DeleteTopology"
+	// CatalogServiceSaveProfileProcedure is the fully-qualified name of the CatalogService's
+	// SaveProfile RPC.
+	CatalogServiceSaveProfileProcedure = "/linktrial.v1.CatalogService/SaveProfile"
+	// CatalogServiceDeleteProfileProcedure is the fully-qualified name of the CatalogService's
+	// DeleteProfile RPC.
+	CatalogServiceDeleteProfileProcedure = "/linktrial.v1.CatalogService/DeleteProfile"
 	// CatalogServiceListProtocolsProcedure is the fully-qualified name of the CatalogService's
 	// ListProtocols RPC.
 	CatalogServiceListProtocolsProcedure = "/linktrial.v1.CatalogService/ListProtocols"
@@ -228,6 +234,10 @@ type CatalogServiceClient interface {
 	// before; those that came with Linktrial are not overwritten.
 	SaveTopology(context.Context, *connect.Request[v1.SaveTopologyRequest]) (*connect.Response[v1.SaveTopologyResponse], error)
 	DeleteTopology(context.Context, *connect.Request[v1.DeleteTopologyRequest]) (*connect.Response[v1.DeleteTopologyResponse], error)
+	// SaveProfile stores a radio profile in the same way.
+	SaveProfile(context.Context, *connect.Request[v1.SaveProfileRequest]) (*connect.Response[v1.SaveProfileResponse], error)
+	// DeleteProfile refuses a profile that a saved plan, a topology or a node uses.
+	DeleteProfile(context.Context, *connect.Request[v1.DeleteProfileRequest]) (*connect.Response[v1.DeleteProfileResponse], error)
 	ListProtocols(context.Context, *connect.Request[v1.ListProtocolsRequest]) (*connect.Response[v1.ListProtocolsResponse], error)
 	// CheckProtocol runs the conformance suite on the orchestrator's machine and
 	// sends each check as it ends; the last result of a driver is stored, if the
@@ -264,6 +274,18 @@ func NewCatalogServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(catalogServiceMethods.ByName("DeleteTopology")),
 			connect.WithClientOptions(opts...),
 		),
+		saveProfile: connect.NewClient[v1.SaveProfileRequest, v1.SaveProfileResponse](
+			httpClient,
+			baseURL+CatalogServiceSaveProfileProcedure,
+			connect.WithSchema(catalogServiceMethods.ByName("SaveProfile")),
+			connect.WithClientOptions(opts...),
+		),
+		deleteProfile: connect.NewClient[v1.DeleteProfileRequest, v1.DeleteProfileResponse](
+			httpClient,
+			baseURL+CatalogServiceDeleteProfileProcedure,
+			connect.WithSchema(catalogServiceMethods.ByName("DeleteProfile")),
+			connect.WithClientOptions(opts...),
+		),
 		listProtocols: connect.NewClient[v1.ListProtocolsRequest, v1.ListProtocolsResponse](
 			httpClient,
 			baseURL+CatalogServiceListProtocolsProcedure,
@@ -284,6 +306,8 @@ type catalogServiceClient struct {
 	getSource      *connect.Client[v1.GetSourceRequest, v1.GetSourceResponse]
 	saveTopology   *connect.Client[v1.SaveTopologyRequest, v1.SaveTopologyResponse]
 	deleteTopology *connect.Client[v1.DeleteTopologyRequest, v1.DeleteTopologyResponse]
+	saveProfile    *connect.Client[v1.SaveProfileRequest, v1.SaveProfileResponse]
+	deleteProfile  *connect.Client[v1.DeleteProfileRequest, v1.DeleteProfileResponse]
 	listProtocols  *connect.Client[v1.ListProtocolsRequest, v1.ListProtocolsResponse]
 	checkProtocol  *connect.Client[v1.CheckProtocolRequest, v1.CheckProtocolResponse]
 }
@@ -301,6 +325,16 @@ func (c *catalogServiceClient) SaveTopology(ctx context.Context, req *connect.Re
 // DeleteTopology calls linktrial.v1.CatalogService.DeleteTopology.
 func (c *catalogServiceClient) DeleteTopology(ctx context.Context, req *connect.Request[v1.DeleteTopologyRequest]) (*connect.Response[v1.DeleteTopologyResponse], error) {
 	return c.deleteTopology.CallUnary(ctx, req)
+}
+
+// SaveProfile calls linktrial.v1.CatalogService.SaveProfile.
+func (c *catalogServiceClient) SaveProfile(ctx context.Context, req *connect.Request[v1.SaveProfileRequest]) (*connect.Response[v1.SaveProfileResponse], error) {
+	return c.saveProfile.CallUnary(ctx, req)
+}
+
+// DeleteProfile calls linktrial.v1.CatalogService.DeleteProfile.
+func (c *catalogServiceClient) DeleteProfile(ctx context.Context, req *connect.Request[v1.DeleteProfileRequest]) (*connect.Response[v1.DeleteProfileResponse], error) {
+	return c.deleteProfile.CallUnary(ctx, req)
 }
 
 // ListProtocols calls linktrial.v1.CatalogService.ListProtocols.
@@ -322,6 +356,10 @@ type CatalogServiceHandler interface {
 	// before; those that came with Linktrial are not overwritten.
 	SaveTopology(context.Context, *connect.Request[v1.SaveTopologyRequest]) (*connect.Response[v1.SaveTopologyResponse], error)
 	DeleteTopology(context.Context, *connect.Request[v1.DeleteTopologyRequest]) (*connect.Response[v1.DeleteTopologyResponse], error)
+	// SaveProfile stores a radio profile in the same way.
+	SaveProfile(context.Context, *connect.Request[v1.SaveProfileRequest]) (*connect.Response[v1.SaveProfileResponse], error)
+	// DeleteProfile refuses a profile that a saved plan, a topology or a node uses.
+	DeleteProfile(context.Context, *connect.Request[v1.DeleteProfileRequest]) (*connect.Response[v1.DeleteProfileResponse], error)
 	ListProtocols(context.Context, *connect.Request[v1.ListProtocolsRequest]) (*connect.Response[v1.ListProtocolsResponse], error)
 	// CheckProtocol runs the conformance suite on the orchestrator's machine and
 	// sends each check as it ends; the last result of a driver is stored, if the
@@ -354,6 +392,18 @@ func NewCatalogServiceHandler(svc CatalogServiceHandler, opts ...connect.Handler
 		connect.WithSchema(catalogServiceMethods.ByName("DeleteTopology")),
 		connect.WithHandlerOptions(opts...),
 	)
+	catalogServiceSaveProfileHandler := connect.NewUnaryHandler(
+		CatalogServiceSaveProfileProcedure,
+		svc.SaveProfile,
+		connect.WithSchema(catalogServiceMethods.ByName("SaveProfile")),
+		connect.WithHandlerOptions(opts...),
+	)
+	catalogServiceDeleteProfileHandler := connect.NewUnaryHandler(
+		CatalogServiceDeleteProfileProcedure,
+		svc.DeleteProfile,
+		connect.WithSchema(catalogServiceMethods.ByName("DeleteProfile")),
+		connect.WithHandlerOptions(opts...),
+	)
 	catalogServiceListProtocolsHandler := connect.NewUnaryHandler(
 		CatalogServiceListProtocolsProcedure,
 		svc.ListProtocols,
@@ -374,6 +424,10 @@ func NewCatalogServiceHandler(svc CatalogServiceHandler, opts ...connect.Handler
 			catalogServiceSaveTopologyHandler.ServeHTTP(w, r)
 		case CatalogServiceDeleteTopologyProcedure:
 			catalogServiceDeleteTopologyHandler.ServeHTTP(w, r)
+		case CatalogServiceSaveProfileProcedure:
+			catalogServiceSaveProfileHandler.ServeHTTP(w, r)
+		case CatalogServiceDeleteProfileProcedure:
+			catalogServiceDeleteProfileHandler.ServeHTTP(w, r)
 		case CatalogServiceListProtocolsProcedure:
 			catalogServiceListProtocolsHandler.ServeHTTP(w, r)
 		case CatalogServiceCheckProtocolProcedure:
@@ -397,6 +451,14 @@ func (UnimplementedCatalogServiceHandler) SaveTopology(context.Context, *connect
 
 func (UnimplementedCatalogServiceHandler) DeleteTopology(context.Context, *connect.Request[v1.DeleteTopologyRequest]) (*connect.Response[v1.DeleteTopologyResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.CatalogService.DeleteTopology is not implemented"))
+}
+
+func (UnimplementedCatalogServiceHandler) SaveProfile(context.Context, *connect.Request[v1.SaveProfileRequest]) (*connect.Response[v1.SaveProfileResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.CatalogService.SaveProfile is not implemented"))
+}
+
+func (UnimplementedCatalogServiceHandler) DeleteProfile(context.Context, *connect.Request[v1.DeleteProfileRequest]) (*connect.Response[v1.DeleteProfileResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.CatalogService.DeleteProfile is not implemented"))
 }
 
 func (UnimplementedCatalogServiceHandler) ListProtocols(context.Context, *connect.Request[v1.ListProtocolsRequest]) (*connect.Response[v1.ListProtocolsResponse], error) {

@@ -52,6 +52,15 @@ const (
 	// LibraryServiceCancelScheduleProcedure is the fully-qualified name of the LibraryService's
 	// CancelSchedule RPC.
 	LibraryServiceCancelScheduleProcedure = "/linktrial.v1.LibraryService/CancelSchedule"
+	// LibraryServicePreviewRecurrenceProcedure is the fully-qualified name of the LibraryService's
+	// PreviewRecurrence RPC.
+	LibraryServicePreviewRecurrenceProcedure = "/linktrial.v1.LibraryService/PreviewRecurrence"
+	// LibraryServiceScheduleRecurrenceProcedure is the fully-qualified name of the LibraryService's
+	// ScheduleRecurrence RPC.
+	LibraryServiceScheduleRecurrenceProcedure = "/linktrial.v1.LibraryService/ScheduleRecurrence"
+	// LibraryServiceChangeRecurrenceProcedure is the fully-qualified name of the LibraryService's
+	// ChangeRecurrence RPC.
+	LibraryServiceChangeRecurrenceProcedure = "/linktrial.v1.LibraryService/ChangeRecurrence"
 )
 
 // LibraryServiceClient is a client for the linktrial.v1.LibraryService service.
@@ -62,11 +71,17 @@ type LibraryServiceClient interface {
 	// with Linktrial are not overwritten: a save under their name is refused.
 	SavePlan(context.Context, *connect.Request[v1.SavePlanRequest]) (*connect.Response[v1.SavePlanResponse], error)
 	DeletePlan(context.Context, *connect.Request[v1.DeletePlanRequest]) (*connect.Response[v1.DeletePlanResponse], error)
-	// Schedule starts a saved plan, as it is now, at a time. Where it cannot start then
-	// (a node is not connected), ListSchedules has the reason; it is not tried again.
+	// Schedule starts a saved plan, as it is now, at a time. Where nodes are missing then,
+	// it is tried again for as long as the schedule's patience; ListSchedules has the reason.
 	Schedule(context.Context, *connect.Request[v1.ScheduleRequest]) (*connect.Response[v1.ScheduleResponse], error)
 	ListSchedules(context.Context, *connect.Request[v1.ListSchedulesRequest]) (*connect.Response[v1.ListSchedulesResponse], error)
 	CancelSchedule(context.Context, *connect.Request[v1.CancelScheduleRequest]) (*connect.Response[v1.CancelScheduleResponse], error)
+	// PreviewRecurrence parses a rule and answers with the starts that follow from it now.
+	PreviewRecurrence(context.Context, *connect.Request[v1.PreviewRecurrenceRequest]) (*connect.Response[v1.PreviewRecurrenceResponse], error)
+	// ScheduleRecurrence starts a saved plan, as it is now, again and again by a rule. Each
+	// start is in ListSchedules with its outcome.
+	ScheduleRecurrence(context.Context, *connect.Request[v1.ScheduleRecurrenceRequest]) (*connect.Response[v1.ScheduleRecurrenceResponse], error)
+	ChangeRecurrence(context.Context, *connect.Request[v1.ChangeRecurrenceRequest]) (*connect.Response[v1.ChangeRecurrenceResponse], error)
 }
 
 // NewLibraryServiceClient constructs a client for the linktrial.v1.LibraryService service. By
@@ -122,18 +137,39 @@ func NewLibraryServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(libraryServiceMethods.ByName("CancelSchedule")),
 			connect.WithClientOptions(opts...),
 		),
+		previewRecurrence: connect.NewClient[v1.PreviewRecurrenceRequest, v1.PreviewRecurrenceResponse](
+			httpClient,
+			baseURL+LibraryServicePreviewRecurrenceProcedure,
+			connect.WithSchema(libraryServiceMethods.ByName("PreviewRecurrence")),
+			connect.WithClientOptions(opts...),
+		),
+		scheduleRecurrence: connect.NewClient[v1.ScheduleRecurrenceRequest, v1.ScheduleRecurrenceResponse](
+			httpClient,
+			baseURL+LibraryServiceScheduleRecurrenceProcedure,
+			connect.WithSchema(libraryServiceMethods.ByName("ScheduleRecurrence")),
+			connect.WithClientOptions(opts...),
+		),
+		changeRecurrence: connect.NewClient[v1.ChangeRecurrenceRequest, v1.ChangeRecurrenceResponse](
+			httpClient,
+			baseURL+LibraryServiceChangeRecurrenceProcedure,
+			connect.WithSchema(libraryServiceMethods.ByName("ChangeRecurrence")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // libraryServiceClient implements LibraryServiceClient.
 type libraryServiceClient struct {
-	listPlans      *connect.Client[v1.ListPlansRequest, v1.ListPlansResponse]
-	getPlan        *connect.Client[v1.GetPlanRequest, v1.GetPlanResponse]
-	savePlan       *connect.Client[v1.SavePlanRequest, v1.SavePlanResponse]
-	deletePlan     *connect.Client[v1.DeletePlanRequest, v1.DeletePlanResponse]
-	schedule       *connect.Client[v1.ScheduleRequest, v1.ScheduleResponse]
-	listSchedules  *connect.Client[v1.ListSchedulesRequest, v1.ListSchedulesResponse]
-	cancelSchedule *connect.Client[v1.CancelScheduleRequest, v1.CancelScheduleResponse]
+	listPlans          *connect.Client[v1.ListPlansRequest, v1.ListPlansResponse]
+	getPlan            *connect.Client[v1.GetPlanRequest, v1.GetPlanResponse]
+	savePlan           *connect.Client[v1.SavePlanRequest, v1.SavePlanResponse]
+	deletePlan         *connect.Client[v1.DeletePlanRequest, v1.DeletePlanResponse]
+	schedule           *connect.Client[v1.ScheduleRequest, v1.ScheduleResponse]
+	listSchedules      *connect.Client[v1.ListSchedulesRequest, v1.ListSchedulesResponse]
+	cancelSchedule     *connect.Client[v1.CancelScheduleRequest, v1.CancelScheduleResponse]
+	previewRecurrence  *connect.Client[v1.PreviewRecurrenceRequest, v1.PreviewRecurrenceResponse]
+	scheduleRecurrence *connect.Client[v1.ScheduleRecurrenceRequest, v1.ScheduleRecurrenceResponse]
+	changeRecurrence   *connect.Client[v1.ChangeRecurrenceRequest, v1.ChangeRecurrenceResponse]
 }
 
 // ListPlans calls linktrial.v1.LibraryService.ListPlans.
@@ -171,6 +207,21 @@ func (c *libraryServiceClient) CancelSchedule(ctx context.Context, req *connect.
 	return c.cancelSchedule.CallUnary(ctx, req)
 }
 
+// PreviewRecurrence calls linktrial.v1.LibraryService.PreviewRecurrence.
+func (c *libraryServiceClient) PreviewRecurrence(ctx context.Context, req *connect.Request[v1.PreviewRecurrenceRequest]) (*connect.Response[v1.PreviewRecurrenceResponse], error) {
+	return c.previewRecurrence.CallUnary(ctx, req)
+}
+
+// ScheduleRecurrence calls linktrial.v1.LibraryService.ScheduleRecurrence.
+func (c *libraryServiceClient) ScheduleRecurrence(ctx context.Context, req *connect.Request[v1.ScheduleRecurrenceRequest]) (*connect.Response[v1.ScheduleRecurrenceResponse], error) {
+	return c.scheduleRecurrence.CallUnary(ctx, req)
+}
+
+// ChangeRecurrence calls linktrial.v1.LibraryService.ChangeRecurrence.
+func (c *libraryServiceClient) ChangeRecurrence(ctx context.Context, req *connect.Request[v1.ChangeRecurrenceRequest]) (*connect.Response[v1.ChangeRecurrenceResponse], error) {
+	return c.changeRecurrence.CallUnary(ctx, req)
+}
+
 // LibraryServiceHandler is an implementation of the linktrial.v1.LibraryService service.
 type LibraryServiceHandler interface {
 	ListPlans(context.Context, *connect.Request[v1.ListPlansRequest]) (*connect.Response[v1.ListPlansResponse], error)
@@ -179,11 +230,17 @@ type LibraryServiceHandler interface {
 	// with Linktrial are not overwritten: a save under their name is refused.
 	SavePlan(context.Context, *connect.Request[v1.SavePlanRequest]) (*connect.Response[v1.SavePlanResponse], error)
 	DeletePlan(context.Context, *connect.Request[v1.DeletePlanRequest]) (*connect.Response[v1.DeletePlanResponse], error)
-	// Schedule starts a saved plan, as it is now, at a time. Where it cannot start then
-	// (a node is not connected), ListSchedules has the reason; it is not tried again.
+	// Schedule starts a saved plan, as it is now, at a time. Where nodes are missing then,
+	// it is tried again for as long as the schedule's patience; ListSchedules has the reason.
 	Schedule(context.Context, *connect.Request[v1.ScheduleRequest]) (*connect.Response[v1.ScheduleResponse], error)
 	ListSchedules(context.Context, *connect.Request[v1.ListSchedulesRequest]) (*connect.Response[v1.ListSchedulesResponse], error)
 	CancelSchedule(context.Context, *connect.Request[v1.CancelScheduleRequest]) (*connect.Response[v1.CancelScheduleResponse], error)
+	// PreviewRecurrence parses a rule and answers with the starts that follow from it now.
+	PreviewRecurrence(context.Context, *connect.Request[v1.PreviewRecurrenceRequest]) (*connect.Response[v1.PreviewRecurrenceResponse], error)
+	// ScheduleRecurrence starts a saved plan, as it is now, again and again by a rule. Each
+	// start is in ListSchedules with its outcome.
+	ScheduleRecurrence(context.Context, *connect.Request[v1.ScheduleRecurrenceRequest]) (*connect.Response[v1.ScheduleRecurrenceResponse], error)
+	ChangeRecurrence(context.Context, *connect.Request[v1.ChangeRecurrenceRequest]) (*connect.Response[v1.ChangeRecurrenceResponse], error)
 }
 
 // NewLibraryServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -235,6 +292,24 @@ func NewLibraryServiceHandler(svc LibraryServiceHandler, opts ...connect.Handler
 		connect.WithSchema(libraryServiceMethods.ByName("CancelSchedule")),
 		connect.WithHandlerOptions(opts...),
 	)
+	libraryServicePreviewRecurrenceHandler := connect.NewUnaryHandler(
+		LibraryServicePreviewRecurrenceProcedure,
+		svc.PreviewRecurrence,
+		connect.WithSchema(libraryServiceMethods.ByName("PreviewRecurrence")),
+		connect.WithHandlerOptions(opts...),
+	)
+	libraryServiceScheduleRecurrenceHandler := connect.NewUnaryHandler(
+		LibraryServiceScheduleRecurrenceProcedure,
+		svc.ScheduleRecurrence,
+		connect.WithSchema(libraryServiceMethods.ByName("ScheduleRecurrence")),
+		connect.WithHandlerOptions(opts...),
+	)
+	libraryServiceChangeRecurrenceHandler := connect.NewUnaryHandler(
+		LibraryServiceChangeRecurrenceProcedure,
+		svc.ChangeRecurrence,
+		connect.WithSchema(libraryServiceMethods.ByName("ChangeRecurrence")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/linktrial.v1.LibraryService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case LibraryServiceListPlansProcedure:
@@ -251,6 +326,12 @@ func NewLibraryServiceHandler(svc LibraryServiceHandler, opts ...connect.Handler
 			libraryServiceListSchedulesHandler.ServeHTTP(w, r)
 		case LibraryServiceCancelScheduleProcedure:
 			libraryServiceCancelScheduleHandler.ServeHTTP(w, r)
+		case LibraryServicePreviewRecurrenceProcedure:
+			libraryServicePreviewRecurrenceHandler.ServeHTTP(w, r)
+		case LibraryServiceScheduleRecurrenceProcedure:
+			libraryServiceScheduleRecurrenceHandler.ServeHTTP(w, r)
+		case LibraryServiceChangeRecurrenceProcedure:
+			libraryServiceChangeRecurrenceHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -286,4 +367,16 @@ func (UnimplementedLibraryServiceHandler) ListSchedules(context.Context, *connec
 
 func (UnimplementedLibraryServiceHandler) CancelSchedule(context.Context, *connect.Request[v1.CancelScheduleRequest]) (*connect.Response[v1.CancelScheduleResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.LibraryService.CancelSchedule is not implemented"))
+}
+
+func (UnimplementedLibraryServiceHandler) PreviewRecurrence(context.Context, *connect.Request[v1.PreviewRecurrenceRequest]) (*connect.Response[v1.PreviewRecurrenceResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.LibraryService.PreviewRecurrence is not implemented"))
+}
+
+func (UnimplementedLibraryServiceHandler) ScheduleRecurrence(context.Context, *connect.Request[v1.ScheduleRecurrenceRequest]) (*connect.Response[v1.ScheduleRecurrenceResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.LibraryService.ScheduleRecurrence is not implemented"))
+}
+
+func (UnimplementedLibraryServiceHandler) ChangeRecurrence(context.Context, *connect.Request[v1.ChangeRecurrenceRequest]) (*connect.Response[v1.ChangeRecurrenceResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.LibraryService.ChangeRecurrence is not implemented"))
 }

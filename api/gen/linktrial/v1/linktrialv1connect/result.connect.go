@@ -50,6 +50,15 @@ const (
 	// ResultServiceListRecordsProcedure is the fully-qualified name of the ResultService's ListRecords
 	// RPC.
 	ResultServiceListRecordsProcedure = "/linktrial.v1.ResultService/ListRecords"
+	// ResultServiceImportCampaignProcedure is the fully-qualified name of the ResultService's
+	// ImportCampaign RPC.
+	ResultServiceImportCampaignProcedure = "/linktrial.v1.ResultService/ImportCampaign"
+	// ResultServiceListImportsProcedure is the fully-qualified name of the ResultService's ListImports
+	// RPC.
+	ResultServiceListImportsProcedure = "/linktrial.v1.ResultService/ListImports"
+	// ResultServiceRemoveImportProcedure is the fully-qualified name of the ResultService's
+	// RemoveImport RPC.
+	ResultServiceRemoveImportProcedure = "/linktrial.v1.ResultService/RemoveImport"
 )
 
 // ResultServiceClient is a client for the linktrial.v1.ResultService service.
@@ -68,6 +77,12 @@ type ResultServiceClient interface {
 	// ListRecords returns the stored records of one node's journal of a run, in order,
 	// in pages: what linktrial audit-run holds against the journals themselves.
 	ListRecords(context.Context, *connect.Request[v1.ListRecordsRequest]) (*connect.Response[v1.ListRecordsResponse], error)
+	// ImportCampaign reads the JSON export of another orchestrator's campaign: all of it, or
+	// nothing where it was changed, is incomplete or is here already. Results then takes the
+	// campaign's identity, also beside one's own; there are no commands to it.
+	ImportCampaign(context.Context, *connect.Request[v1.ImportCampaignRequest]) (*connect.Response[v1.ImportCampaignResponse], error)
+	ListImports(context.Context, *connect.Request[v1.ListImportsRequest]) (*connect.Response[v1.ListImportsResponse], error)
+	RemoveImport(context.Context, *connect.Request[v1.RemoveImportRequest]) (*connect.Response[v1.RemoveImportResponse], error)
 }
 
 // NewResultServiceClient constructs a client for the linktrial.v1.ResultService service. By
@@ -117,17 +132,38 @@ func NewResultServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(resultServiceMethods.ByName("ListRecords")),
 			connect.WithClientOptions(opts...),
 		),
+		importCampaign: connect.NewClient[v1.ImportCampaignRequest, v1.ImportCampaignResponse](
+			httpClient,
+			baseURL+ResultServiceImportCampaignProcedure,
+			connect.WithSchema(resultServiceMethods.ByName("ImportCampaign")),
+			connect.WithClientOptions(opts...),
+		),
+		listImports: connect.NewClient[v1.ListImportsRequest, v1.ListImportsResponse](
+			httpClient,
+			baseURL+ResultServiceListImportsProcedure,
+			connect.WithSchema(resultServiceMethods.ByName("ListImports")),
+			connect.WithClientOptions(opts...),
+		),
+		removeImport: connect.NewClient[v1.RemoveImportRequest, v1.RemoveImportResponse](
+			httpClient,
+			baseURL+ResultServiceRemoveImportProcedure,
+			connect.WithSchema(resultServiceMethods.ByName("RemoveImport")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // resultServiceClient implements ResultServiceClient.
 type resultServiceClient struct {
-	listCampaigns *connect.Client[v1.ListCampaignsRequest, v1.ListCampaignsResponse]
-	summarize     *connect.Client[v1.SummarizeRequest, v1.SummarizeResponse]
-	sweep         *connect.Client[v1.SweepRequest, v1.SweepResponse]
-	series        *connect.Client[v1.SeriesRequest, v1.SeriesResponse]
-	getAttempt    *connect.Client[v1.GetAttemptRequest, v1.GetAttemptResponse]
-	listRecords   *connect.Client[v1.ListRecordsRequest, v1.ListRecordsResponse]
+	listCampaigns  *connect.Client[v1.ListCampaignsRequest, v1.ListCampaignsResponse]
+	summarize      *connect.Client[v1.SummarizeRequest, v1.SummarizeResponse]
+	sweep          *connect.Client[v1.SweepRequest, v1.SweepResponse]
+	series         *connect.Client[v1.SeriesRequest, v1.SeriesResponse]
+	getAttempt     *connect.Client[v1.GetAttemptRequest, v1.GetAttemptResponse]
+	listRecords    *connect.Client[v1.ListRecordsRequest, v1.ListRecordsResponse]
+	importCampaign *connect.Client[v1.ImportCampaignRequest, v1.ImportCampaignResponse]
+	listImports    *connect.Client[v1.ListImportsRequest, v1.ListImportsResponse]
+	removeImport   *connect.Client[v1.RemoveImportRequest, v1.RemoveImportResponse]
 }
 
 // ListCampaigns calls linktrial.v1.ResultService.ListCampaigns.
@@ -160,6 +196,21 @@ func (c *resultServiceClient) ListRecords(ctx context.Context, req *connect.Requ
 	return c.listRecords.CallUnary(ctx, req)
 }
 
+// ImportCampaign calls linktrial.v1.ResultService.ImportCampaign.
+func (c *resultServiceClient) ImportCampaign(ctx context.Context, req *connect.Request[v1.ImportCampaignRequest]) (*connect.Response[v1.ImportCampaignResponse], error) {
+	return c.importCampaign.CallUnary(ctx, req)
+}
+
+// ListImports calls linktrial.v1.ResultService.ListImports.
+func (c *resultServiceClient) ListImports(ctx context.Context, req *connect.Request[v1.ListImportsRequest]) (*connect.Response[v1.ListImportsResponse], error) {
+	return c.listImports.CallUnary(ctx, req)
+}
+
+// RemoveImport calls linktrial.v1.ResultService.RemoveImport.
+func (c *resultServiceClient) RemoveImport(ctx context.Context, req *connect.Request[v1.RemoveImportRequest]) (*connect.Response[v1.RemoveImportResponse], error) {
+	return c.removeImport.CallUnary(ctx, req)
+}
+
 // ResultServiceHandler is an implementation of the linktrial.v1.ResultService service.
 type ResultServiceHandler interface {
 	ListCampaigns(context.Context, *connect.Request[v1.ListCampaignsRequest]) (*connect.Response[v1.ListCampaignsResponse], error)
@@ -176,6 +227,12 @@ type ResultServiceHandler interface {
 	// ListRecords returns the stored records of one node's journal of a run, in order,
 	// in pages: what linktrial audit-run holds against the journals themselves.
 	ListRecords(context.Context, *connect.Request[v1.ListRecordsRequest]) (*connect.Response[v1.ListRecordsResponse], error)
+	// ImportCampaign reads the JSON export of another orchestrator's campaign: all of it, or
+	// nothing where it was changed, is incomplete or is here already. Results then takes the
+	// campaign's identity, also beside one's own; there are no commands to it.
+	ImportCampaign(context.Context, *connect.Request[v1.ImportCampaignRequest]) (*connect.Response[v1.ImportCampaignResponse], error)
+	ListImports(context.Context, *connect.Request[v1.ListImportsRequest]) (*connect.Response[v1.ListImportsResponse], error)
+	RemoveImport(context.Context, *connect.Request[v1.RemoveImportRequest]) (*connect.Response[v1.RemoveImportResponse], error)
 }
 
 // NewResultServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -221,6 +278,24 @@ func NewResultServiceHandler(svc ResultServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(resultServiceMethods.ByName("ListRecords")),
 		connect.WithHandlerOptions(opts...),
 	)
+	resultServiceImportCampaignHandler := connect.NewUnaryHandler(
+		ResultServiceImportCampaignProcedure,
+		svc.ImportCampaign,
+		connect.WithSchema(resultServiceMethods.ByName("ImportCampaign")),
+		connect.WithHandlerOptions(opts...),
+	)
+	resultServiceListImportsHandler := connect.NewUnaryHandler(
+		ResultServiceListImportsProcedure,
+		svc.ListImports,
+		connect.WithSchema(resultServiceMethods.ByName("ListImports")),
+		connect.WithHandlerOptions(opts...),
+	)
+	resultServiceRemoveImportHandler := connect.NewUnaryHandler(
+		ResultServiceRemoveImportProcedure,
+		svc.RemoveImport,
+		connect.WithSchema(resultServiceMethods.ByName("RemoveImport")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/linktrial.v1.ResultService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ResultServiceListCampaignsProcedure:
@@ -235,6 +310,12 @@ func NewResultServiceHandler(svc ResultServiceHandler, opts ...connect.HandlerOp
 			resultServiceGetAttemptHandler.ServeHTTP(w, r)
 		case ResultServiceListRecordsProcedure:
 			resultServiceListRecordsHandler.ServeHTTP(w, r)
+		case ResultServiceImportCampaignProcedure:
+			resultServiceImportCampaignHandler.ServeHTTP(w, r)
+		case ResultServiceListImportsProcedure:
+			resultServiceListImportsHandler.ServeHTTP(w, r)
+		case ResultServiceRemoveImportProcedure:
+			resultServiceRemoveImportHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -266,4 +347,16 @@ func (UnimplementedResultServiceHandler) GetAttempt(context.Context, *connect.Re
 
 func (UnimplementedResultServiceHandler) ListRecords(context.Context, *connect.Request[v1.ListRecordsRequest]) (*connect.Response[v1.ListRecordsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ResultService.ListRecords is not implemented"))
+}
+
+func (UnimplementedResultServiceHandler) ImportCampaign(context.Context, *connect.Request[v1.ImportCampaignRequest]) (*connect.Response[v1.ImportCampaignResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ResultService.ImportCampaign is not implemented"))
+}
+
+func (UnimplementedResultServiceHandler) ListImports(context.Context, *connect.Request[v1.ListImportsRequest]) (*connect.Response[v1.ListImportsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ResultService.ListImports is not implemented"))
+}
+
+func (UnimplementedResultServiceHandler) RemoveImport(context.Context, *connect.Request[v1.RemoveImportRequest]) (*connect.Response[v1.RemoveImportResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ResultService.RemoveImport is not implemented"))
 }

@@ -10,10 +10,11 @@ import type {
 } from 'echarts'
 import type { Dot, Slot } from '@/features/results/model'
 import { pointState } from '@/lib/states'
-import { KB, ofAll, percent, seconds } from '@/lib/format'
+import { percent, rate, rateIn, type RateUnit } from '@/lib/figure'
+import { ofAll, seconds } from '@/lib/format'
 import type { Look } from '@/lib/palette'
 import { lookOf, type Ink } from './ink'
-import { base, escape, figures, hint, px, valueAxis, wrap, type Size } from './parts'
+import { base, escape, hint, px, valueAxis, wrap, type Size } from './parts'
 
 const leastSlot = 56
 const characterPixels = 7
@@ -28,7 +29,8 @@ export interface BoxesInput {
   looks: Map<string, Look>
   /** Iterations of the longest run: the width that the points are spread over. */
   iterations: number
-  /** End of the scale, KB/s; 0: its own. */
+  unit: RateUnit
+  /** End of the scale, in the unit; 0: its own. */
   top: number
   ideal: boolean
   coded: boolean
@@ -68,18 +70,18 @@ const bounds: Record<string, Bound> = {
   },
 }
 
-function boundLine(name: string, bound: Bound, slots: Slot[], ink: Ink): SeriesOption {
+function boundLine(name: string, bound: Bound, slots: Slot[], ink: Ink, unit: RateUnit): SeriesOption {
   return {
     type: 'custom',
     name,
     z: 4,
     clip: true,
     silent: true,
-    data: slots.map((s, i) => [i, Number.isFinite(bound.of(s)) ? bound.of(s) / KB : 0]),
+    data: slots.map((s, i) => [i, Number.isFinite(bound.of(s)) ? bound.of(s) / unit.bytes : 0]),
     renderItem: (params: CustomSeriesRenderItemParams, api: CustomSeriesRenderItemAPI) => {
       const s = slots[params.dataIndex]!
       if (!Number.isFinite(bound.of(s))) return null
-      const [x, y] = api.coord([params.dataIndex, bound.of(s) / KB]) as [number, number]
+      const [x, y] = api.coord([params.dataIndex, bound.of(s) / unit.bytes]) as [number, number]
       const half = Math.min(60, (api.size!([1, 0]) as number[])[0]! * 0.46)
       const share = bound.share(s)
       return {
@@ -89,7 +91,7 @@ function boundLine(name: string, bound: Bound, slots: Slot[], ink: Ink): SeriesO
           {
             type: 'text',
             style: {
-              text: share === undefined ? bound.label : `${bound.label} (${percent(share)})`,
+              text: share === undefined ? bound.label : `${bound.label} (${percent(share, 1)})`,
               x: px(bound.align === 'left' ? x - half : x + half),
               y: px(bound.above ? y - 3 : y + 3),
               textAlign: bound.align,
@@ -125,8 +127,8 @@ function countText(s: Slot): string {
   return `n ${ofAll(s.valid, s.attempted)}`
 }
 
-function slotHint(s: Slot, shown: { ideal: boolean; coded: boolean }): string {
-  const k = (x: number) => figures(x / KB)
+function slotHint(s: Slot, shown: { unit: RateUnit; ideal: boolean; coded: boolean }): string {
+  const k = (x: number) => rateIn(shown.unit, x)
   const lines = [
     `<b>${escape([s.label, s.mark].filter(Boolean).join(' '))}</b>${s.group ? ` · ${escape(s.group)}` : ''}`,
   ]
@@ -134,11 +136,11 @@ function slotHint(s: Slot, shown: { ideal: boolean; coded: boolean }): string {
   else if (!s.valid) lines.push(`no valid trial of ${s.attempted}`)
   else {
     lines.push(
-      `mean ${k(s.average)} KB/s, SD ${k(s.sd)}`,
+      `mean ${k(s.average)} ${shown.unit.name}, SD ${k(s.sd)}`,
       `from ${k(s.min)} to ${k(s.max)}, median ${k(s.median)}`,
       `${s.valid} valid of ${s.attempted}`,
     )
-    const rate = (on: boolean, x: number) => (on && Number.isFinite(x) ? ` (${k(x)} KB/s)` : '')
+    const rate = (on: boolean, x: number) => (on && Number.isFinite(x) ? ` (${k(x)} ${shown.unit.name})` : '')
     if (s.idealShare !== undefined) lines.push(`${percent(s.idealShare, 1)} of Ideal${rate(shown.ideal, s.ideal)}`)
     if (s.codedShare !== undefined)
       lines.push(`${percent(s.codedShare, 1)} of the coded bound${rate(shown.coded, s.coded)}`)
@@ -152,7 +154,7 @@ function slotHint(s: Slot, shown: { ideal: boolean; coded: boolean }): string {
 
 export function dotHint(d: Dot, label: string): string {
   const lines = [`<b>${escape(label)}</b>`, `iteration ${d.iteration}, trial ${d.trial}, attempt ${d.attempt}`]
-  if (d.value > 0) lines.push(`${figures(d.value / KB)} KB/s in ${seconds(d.elapsed)}`)
+  if (d.value > 0) lines.push(`${rate(d.value)} in ${seconds(d.elapsed)}`)
   if (!d.counts)
     lines.push(
       `${pointState(d.verdict).word}${d.reason ? `: ${escape(d.reason)}` : d.verdict === 1 ? ', a later attempt counts' : ''}`,
@@ -183,8 +185,9 @@ function box(
   api: CustomSeriesRenderItemAPI,
   floor: number,
   crowded: boolean,
+  unit: RateUnit,
 ): Shape {
-  const at = (kbps: number) => api.coord([i, Math.max(floor, kbps / KB)])
+  const at = (x: number) => api.coord([i, Math.max(floor, x / unit.bytes)])
   const slot = (api.size!([1, 0]) as number[])[0]!
   const half = Math.min(26, slot * 0.3)
   const color = ink.tone(look.color)
@@ -215,10 +218,17 @@ function box(
   }
 }
 
-function publishedMark(i: number, s: Slot, ink: Ink, api: CustomSeriesRenderItemAPI, floor: number): Shape {
+function publishedMark(
+  i: number,
+  s: Slot,
+  ink: Ink,
+  api: CustomSeriesRenderItemAPI,
+  floor: number,
+  unit: RateUnit,
+): Shape {
   const p = s.published!
   const slot = (api.size!([1, 0]) as number[])[0]!
-  const at = (kbps: number) => api.coord([i, Math.max(floor, kbps / KB)])
+  const at = (x: number) => api.coord([i, Math.max(floor, x / unit.bytes)])
   // Beside the box, and never in the next slot.
   const x = at(p.average)[0]! + Math.min(slot * 0.42, 40)
   const y = at(p.average)[1]!
@@ -264,7 +274,7 @@ function groupsOf(slots: Slot[]): { name: string; start: number; end: number }[]
 }
 
 export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOption {
-  const { slots } = input
+  const { slots, unit } = input
   const slotWidth = Math.max(leastSlot, (size.width - marginLeft - marginRight) / Math.max(1, slots.length))
   const groups = groupsOf(slots)
   const grouped = groups.some((g) => g.name)
@@ -286,10 +296,10 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
       z: crowded ? 5 : 2,
       clip: true,
       tooltip: { formatter: (p) => slotHint(slots[(p as { value: number[] }).value[0]!]!, input) },
-      data: slots.map((s, i) => [i, s.average / KB]),
+      data: slots.map((s, i) => [i, s.average / unit.bytes]),
       renderItem: (params: CustomSeriesRenderItemParams, api: CustomSeriesRenderItemAPI) => {
         const s = slots[params.dataIndex]!
-        return s.valid ? box(params.dataIndex, s, ink, lookOf(input.looks, s.treatment), api, 0, crowded) : null
+        return s.valid ? box(params.dataIndex, s, ink, lookOf(input.looks, s.treatment), api, 0, crowded, unit) : null
       },
     },
   ]
@@ -321,9 +331,9 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
         itemStyle: style,
         data: points(
           (s) => s.dots,
-          (d) => d.value / KB,
+          (d) => d.value / unit.bytes,
         ),
-        dimensions: ['slot', 'KB/s', 'i', 'k'],
+        dimensions: ['slot', unit.name, 'i', 'k'],
         tooltip: {
           formatter: (p) => {
             const v = (p as { value: number[] }).value
@@ -344,7 +354,7 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
           (s) => s.failures,
           () => 0,
         ),
-        dimensions: ['slot', 'KB/s', 'i', 'k'],
+        dimensions: ['slot', unit.name, 'i', 'k'],
         tooltip: {
           formatter: (p) => {
             const v = (p as { value: number[] }).value
@@ -360,17 +370,17 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
       name: 'published',
       z: 4,
       clip: true,
-      data: slots.map((s, i) => [i, (s.published?.average ?? 0) / KB]),
+      data: slots.map((s, i) => [i, (s.published?.average ?? 0) / unit.bytes]),
       tooltip: { formatter: (p) => slotHint(slots[(p as { value: number[] }).value[0]!]!, input) },
       renderItem: (params, api) =>
         slots[params.dataIndex]!.published
-          ? publishedMark(params.dataIndex, slots[params.dataIndex]!, ink, api, 0)
+          ? publishedMark(params.dataIndex, slots[params.dataIndex]!, ink, api, 0, unit)
           : null,
     })
   }
   for (const [name, bound] of Object.entries(bounds)) {
     if (input[bound.shown] && slots.some((s) => Number.isFinite(bound.of(s))))
-      series.push(boundLine(name, bound, slots, ink))
+      series.push(boundLine(name, bound, slots, ink, unit))
   }
   if (grouped || groups.length > 1) {
     series.push({
@@ -436,17 +446,17 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
         formatter: (v: number) => {
           const i = Math.round(v)
           const s = slots[i]
-          return s
-            ? `${names[i]!.map((l) => `{name|${l.replace(/[{}|]/g, ' ')}}`).join('\n')}\n{n|${countText(s)}}`
-            : ''
+          return s ? [...names[i]!, countText(s)].join('\n') : ''
         },
-        rich: {
-          name: { color: ink.text, fontSize: 12, lineHeight: 15, fontFamily: ink.font },
-          n: { color: ink.muted, fontSize: 12, lineHeight: 16, fontFamily: ink.font },
-        },
+        // Plain text: styles of parts would take the braces of a label for their own.
+        color: ink.text,
+        fontSize: 12,
+        lineHeight: 15,
+        width: slotWidth - 2,
+        overflow: 'break',
       },
     } as EChartsOption['xAxis'],
-    yAxis: { ...valueAxis(ink, 'KB/s'), min: 0, ...(input.top > 0 && { max: input.top }) } as EChartsOption['yAxis'],
+    yAxis: { ...valueAxis(ink, unit.name), min: 0, ...(input.top > 0 && { max: input.top }) } as EChartsOption['yAxis'],
     series,
   }
 }
@@ -458,7 +468,7 @@ export function boxesWords(title: string, slots: Slot[]): string {
     return s.missing
       ? `${name}: not run`
       : s.valid
-        ? `${name}: mean ${figures(s.average / KB, 3)} KB/s, n ${s.valid} of ${s.attempted}`
+        ? `${name}: mean ${rate(s.average)}, n ${s.valid} of ${s.attempted}`
         : `${name}: no valid trial of ${s.attempted}`
   })
   return `Throughput, ${title}. ${of.join('; ')}${slots.length > 12 ? `; and ${slots.length - 12} more` : ''}.`

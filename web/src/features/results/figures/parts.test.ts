@@ -2,13 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { panelsOf } from '@/features/results/model'
 import { summaryOf } from '@/features/results/fixture'
 import { looks } from '@/lib/palette'
+import { inKilobytes } from '@/lib/figure'
 import { boxesOption, boxesWords, dotHint } from './boxes'
 import { deepHeight, deepOption, headingOf, short } from './deep'
 import { fileName, sheetSvg } from './exporter'
 import { paper } from './ink'
 import { mixed } from '@/lib/palette'
 import { linesOption, placesOf, pointHint, wantsLog } from './lines'
-import { escape, figures, wrap } from './parts'
+import { escape, pointsOf, wrap } from './parts'
 
 it.each([
   ['TCP CUBIC', 14, ['TCP CUBIC']],
@@ -17,13 +18,6 @@ it.each([
   ['one two three four five six', 5, ['one', 'two', 'thre…']],
 ])('breaks %s', (s, most, lines) => expect(wrap(s, most)).toEqual(lines))
 it.each([
-  [1234.56, '1235'],
-  [114.666, '114.7'],
-  [0.01324, '0.01324'],
-  [0, '0'],
-  [Number.NaN, '–'],
-])('writes %d as %s', (x, s) => expect(figures(x)).toBe(s))
-it.each([
   [1.2e7, '12M'],
   [12000, '12k'],
   [950, '950'],
@@ -31,6 +25,22 @@ it.each([
   [-20000, '-20k'],
   [0, '0'],
 ])('shortens %d to %s', (x, s) => expect(short(x)).toBe(s))
+it('counts the points of lines and clouds, without gaps', () => {
+  const data = [
+    [1, 2],
+    [2, Number.NaN],
+  ]
+  expect(
+    pointsOf({
+      series: [
+        { type: 'line', data },
+        { type: 'scatter', data },
+        { type: 'custom', data },
+      ],
+    }),
+  ).toBe(2)
+  expect(pointsOf({})).toBe(0)
+})
 it('makes file names of any words', () => {
   expect(fileName('K Lot · "RT-1949" / 1 MiB', 'svg')).toBe('k-lot-rt-1949-1-mib.svg')
   expect(fileName('…', 'png')).toBe('figure.png')
@@ -85,6 +95,7 @@ const input = {
   slots,
   looks: looks(['cubic', 'udt']),
   iterations: 3,
+  unit: inKilobytes,
   top: 0,
   ideal: true,
   coded: true,
@@ -110,7 +121,7 @@ describe("the paper's figure", () => {
   })
   it('says the same in words', () =>
     expect(boxesWords('K Lot', slots)).toBe(
-      'Throughput, K Lot. CUBIC: mean 102 KB/s, n 3 of 3; UDT: mean 50.0 KB/s, n 2 of 3.',
+      'Throughput, K Lot. CUBIC: mean 102.00 KB/s, n 3 of 3; UDT: mean 50.00 KB/s, n 2 of 3.',
     ))
   it('is a file of its own, on white, with legend and caption', async () => {
     const look = looks(['cubic', 'udt'])

@@ -28,6 +28,15 @@ export interface LegendItem {
   look: Look
 }
 
+/** How many points of lines and clouds a chart has: one without any must say why. */
+export function pointsOf(option: EChartsOption): number {
+  return [option.series ?? []]
+    .flat()
+    .filter((s) => s.type === 'line' || s.type === 'scatter')
+    .flatMap((s) => (s.data ?? []) as unknown[])
+    .filter((d) => Array.isArray(d) && Number.isFinite(d[1])).length
+}
+
 export function escape(s: string): string {
   return s.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
 }
@@ -53,14 +62,6 @@ export function wrap(s: string, most: number, lines = 3): string[] {
 }
 
 export const px = (n: number) => Math.round(n * 10) / 10
-
-/** A figure with the digits that matter: 1234, 114.7, 8.42, 0.0132. */
-export function figures(x: number, digits = 4): string {
-  if (!Number.isFinite(x)) return '–'
-  if (x === 0) return '0'
-  const places = Math.max(0, Math.min(6, digits - 1 - Math.floor(Math.log10(Math.abs(x)))))
-  return x.toFixed(places)
-}
 
 export function valueAxis(ink: Ink, name: string): Record<string, unknown> {
   return {

@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/agent.proto.
  */
 export const file_linktrial_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChhsaW5rdHJpYWwvdjEvYWdlbnQucHJvdG8SDGxpbmt0cmlhbC52MSKkAgoPUmVnaXN0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSEwoLaW5jYXJuYXRpb24YCyABKAkSDwoHdmlydHVhbBgMIAEoCBIQCghwcm90b2NvbBgNIAEoBRIRCgljaGFsbGVuZ2UYDiABKAwipwEKEFJlZ2lzdGVyUmVzcG9uc2USHAoUb3JjaGVzdHJhdG9yX3ZlcnNpb24YASABKAkSEAoIcHJvdG9jb2wYAiABKAUSLgoMc2lnbmluZ19rZXlzGAogAygLMhgubGlua3RyaWFsLnYxLlNpZ25pbmdLZXkSLQoFcmFkaW8YCyABKAsyHi5saW5rdHJpYWwudjEuU2lnbmVkQXNzaWdubWVudEoECCgQKSLTAgoLUG9sbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAxIPCgd3YWl0X21zGAQgASgFEhcKD2Rpc2tfZnJlZV9ieXRlcxgFIAEoAxIUCgdiYXR0ZXJ5GAYgASgBSACIAQESEwoLZGlzY2hhcmdpbmcYByABKAgSFwoPY2xvY2tfb2Zmc2V0X25zGAggASgDEhYKDmNsb2NrX2Vycm9yX25zGAkgASgDEi8KCXRlbGVtZXRyeRgoIAMoCzIcLmxpbmt0cmlhbC52MS5UZWxlbWV0cnlTdGF0ZRIQCghwcm90b2NvbBgKIAEoBRInCgZmYXVsdHMYCyADKAsyFy5saW5rdHJpYWwudjEuTm9kZUZhdWx0EhEKCWNoYWxsZW5nZRgMIAEoDEIKCghfYmF0dGVyeSIpCglOb2RlRmF1bHQSDgoGcnVuX2lkGAEgASgJEgwKBHRleHQYAiABKAkikQEKDFBvbGxSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoAxIzCgthc3NpZ25tZW50cxgEIAMoCzIeLmxpbmt0cmlhbC52MS5TaWduZWRBc3NpZ25tZW50Ei4KDHNpZ25pbmdfa2V5cxgKIAMoCzIYLmxpbmt0cmlhbC52MS5TaWduaW5nS2V5SgQIAhADSgQIAxAEInAKEFNpZ25lZEFzc2lnbm1lbnQSEgoKYXNzaWdubWVudBgBIAEoDBIOCgZrZXlfaWQYAiABKAkSEQoJc2lnbmF0dXJlGAMgASgMEg0KBXNoZWV0GAQgASgMEhYKDnJlZnVzZWRfcnVuX2lkGAUgASgJItwFCgpBc3NpZ25tZW50Eg4KBnJ1bl9pZBgBIAEoCRISCgpzaGVldF9oYXNoGAIgASgJEjwKDWRlc2lyZWRfc3RhdGUYBCABKA4yJS5saW5rdHJpYWwudjEuQXNzaWdubWVudC5EZXNpcmVkU3RhdGUSDgoGcmVhc29uGAUgASgJEkUKD3JhZGlvX2FkZHJlc3NlcxgGIAMoCzIsLmxpbmt0cmlhbC52MS5Bc3NpZ25tZW50LlJhZGlvQWRkcmVzc2VzRW50cnkSKgoIY29tbWFuZHMYByADKAsyGC5saW5rdHJpYWwudjEuUnVuQ29tbWFuZBIvCglzaWduYXR1cmUYCiABKAsyHC5saW5rdHJpYWwudjEuU2hlZXRTaWduYXR1cmUSDAoEbm9kZRgUIAEoCRIQCghub2RlX2tleRgVIAEoDBIMCgRyb2xlGBYgASgJEhEKCWNoYWxsZW5nZRgXIAEoDBIWCg5pc3N1ZWRfdW5peF9tcxgYIAEoAxIXCg9leHBpcmVzX3VuaXhfbXMYGSABKAMSGwoTdGVsZW1ldHJ5X2FkZHJlc3NlcxgaIAMoCRINCgV0b3RhbBgbIAEoBRIxCglwcmVmbGlnaHQYHiABKAsyHi5saW5rdHJpYWwudjEuUHJlZmxpZ2h0UmVxdWVzdBIVCg1yYWRpb19wcm9maWxlGB8gASgMGjUKE1JhZGlvQWRkcmVzc2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKSAQoMRGVzaXJlZFN0YXRlEh0KGURFU0lSRURfU1RBVEVfVU5TUEVDSUZJRUQQABIZChVERVNJUkVEX1NUQVRFX1BSRVBBUkUQARIVChFERVNJUkVEX1NUQVRFX1JVThACEhgKFERFU0lSRURfU1RBVEVfRklOSVNIEAMSFwoTREVTSVJFRF9TVEFURV9BQk9SVBAESgQIAxAEIkEKClJ1bkNvbW1hbmQSCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRINCgV0cmlhbBgDIAEoBRIKCgJieRgEIAEoCSKcAQoQUHJlZmxpZ2h0UmVxdWVzdBIKCgJpZBgBIAEoCRIqCgVwZWVycxgCIAMoCzIbLmxpbmt0cmlhbC52MS5QcmVmbGlnaHRQZWVyEhIKCnRyZWF0bWVudHMYAyADKAkSEQoJbXR1X2J5dGVzGAQgASgFEhIKCnBhaXJzX29ubHkYBSABKAgSFQoNcmFkaW9fcHJvZmlsZRgGIAEoDCI0Cg1QcmVmbGlnaHRQZWVyEgwKBG5hbWUYASABKAkSFQoNcmFkaW9fYWRkcmVzcxgCIAEoCSJ6ChZSZXBvcnRQcmVmbGlnaHRSZXF1ZXN0EgwKBG5hbWUYASABKAkSCgoCaWQYAiABKAkSIwoGY2hlY2tzGAMgAygLMhMubGlua3RyaWFsLnYxLkNoZWNrEiEKBWxpbmtzGAQgAygLMhIubGlua3RyaWFsLnYxLkxpbmsiGQoXUmVwb3J0UHJlZmxpZ2h0UmVzcG9uc2UicQoORGVsaXZlclJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZydW5faWQYAiABKAkSLAoHcmVjb3JkcxgDIAMoCzIbLmxpbmt0cmlhbC52MS5Kb3VybmFsUmVjb3JkEhMKC2luY2FybmF0aW9uGAQgASgJIioKDUpvdXJuYWxSZWNvcmQSCwoDc2VxGAEgASgDEgwKBGpzb24YAiABKAwiKAoPRGVsaXZlclJlc3BvbnNlEhUKDWNvbW1pdHRlZF9zZXEYASABKAMiDgoMQ2xvY2tSZXF1ZXN0Ij8KDUNsb2NrUmVzcG9uc2USGAoQcmVjZWl2ZWRfdW5peF9ucxgBIAEoAxIUCgxzZW50X3VuaXhfbnMYAiABKAMyggMKDEFnZW50U2VydmljZRJJCghSZWdpc3RlchIdLmxpbmt0cmlhbC52MS5SZWdpc3RlclJlcXVlc3QaHi5saW5rdHJpYWwudjEuUmVnaXN0ZXJSZXNwb25zZRI9CgRQb2xsEhkubGlua3RyaWFsLnYxLlBvbGxSZXF1ZXN0GhoubGlua3RyaWFsLnYxLlBvbGxSZXNwb25zZRJGCgdEZWxpdmVyEhwubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXNwb25zZRJACgVDbG9jaxIaLmxpbmt0cmlhbC52MS5DbG9ja1JlcXVlc3QaGy5saW5rdHJpYWwudjEuQ2xvY2tSZXNwb25zZRJeCg9SZXBvcnRQcmVmbGlnaHQSJC5saW5rdHJpYWwudjEuUmVwb3J0UHJlZmxpZ2h0UmVxdWVzdBolLmxpbmt0cmlhbC52MS5SZXBvcnRQcmVmbGlnaHRSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_linktrial_v1_driver, file_linktrial_v1_fleet, file_linktrial_v1_trust, file_linktrial_v1_telemetry]);
+  fileDesc("ChhsaW5rdHJpYWwvdjEvYWdlbnQucHJvdG8SDGxpbmt0cmlhbC52MSLhAgoPUmVnaXN0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSEwoLaW5jYXJuYXRpb24YCyABKAkSDwoHdmlydHVhbBgMIAEoCBIQCghwcm90b2NvbBgNIAEoBRIRCgljaGFsbGVuZ2UYDiABKAwSDwoHbGFiX2tleRgPIAEoCRIVCg1sYWJfc2lnbmF0dXJlGBAgASgMEhMKC2xhYl9wcm9ibGVtGBEgASgJIqcBChBSZWdpc3RlclJlc3BvbnNlEhwKFG9yY2hlc3RyYXRvcl92ZXJzaW9uGAEgASgJEhAKCHByb3RvY29sGAIgASgFEi4KDHNpZ25pbmdfa2V5cxgKIAMoCzIYLmxpbmt0cmlhbC52MS5TaWduaW5nS2V5Ei0KBXJhZGlvGAsgASgLMh4ubGlua3RyaWFsLnYxLlNpZ25lZEFzc2lnbm1lbnRKBAgoECki4gIKC1BvbGxSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLaW5jYXJuYXRpb24YAiABKAkSEAoIcmV2aXNpb24YAyABKAMSDwoHd2FpdF9tcxgEIAEoBRIXCg9kaXNrX2ZyZWVfYnl0ZXMYBSABKAMSFAoHYmF0dGVyeRgGIAEoAUgAiAEBEhMKC2Rpc2NoYXJnaW5nGAcgASgIEhcKD2Nsb2NrX29mZnNldF9ucxgIIAEoAxIWCg5jbG9ja19lcnJvcl9ucxgJIAEoAxIvCgl0ZWxlbWV0cnkYKCADKAsyHC5saW5rdHJpYWwudjEuVGVsZW1ldHJ5U3RhdGUSEAoIcHJvdG9jb2wYCiABKAUSJwoGZmF1bHRzGAsgAygLMhcubGlua3RyaWFsLnYxLk5vZGVGYXVsdBIRCgljaGFsbGVuZ2UYDCABKAwSDQoFYnJpZWYYHiABKAhCCgoIX2JhdHRlcnkiKQoJTm9kZUZhdWx0Eg4KBnJ1bl9pZBgBIAEoCRIMCgR0ZXh0GAIgASgJIpEBCgxQb2xsUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAMSMwoLYXNzaWdubWVudHMYBCADKAsyHi5saW5rdHJpYWwudjEuU2lnbmVkQXNzaWdubWVudBIuCgxzaWduaW5nX2tleXMYCiADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleUoECAIQA0oECAMQBCJwChBTaWduZWRBc3NpZ25tZW50EhIKCmFzc2lnbm1lbnQYASABKAwSDgoGa2V5X2lkGAIgASgJEhEKCXNpZ25hdHVyZRgDIAEoDBINCgVzaGVldBgEIAEoDBIWCg5yZWZ1c2VkX3J1bl9pZBgFIAEoCSLcBQoKQXNzaWdubWVudBIOCgZydW5faWQYASABKAkSEgoKc2hlZXRfaGFzaBgCIAEoCRI8Cg1kZXNpcmVkX3N0YXRlGAQgASgOMiUubGlua3RyaWFsLnYxLkFzc2lnbm1lbnQuRGVzaXJlZFN0YXRlEg4KBnJlYXNvbhgFIAEoCRJFCg9yYWRpb19hZGRyZXNzZXMYBiADKAsyLC5saW5rdHJpYWwudjEuQXNzaWdubWVudC5SYWRpb0FkZHJlc3Nlc0VudHJ5EioKCGNvbW1hbmRzGAcgAygLMhgubGlua3RyaWFsLnYxLlJ1bkNvbW1hbmQSLwoJc2lnbmF0dXJlGAogASgLMhwubGlua3RyaWFsLnYxLlNoZWV0U2lnbmF0dXJlEgwKBG5vZGUYFCABKAkSEAoIbm9kZV9rZXkYFSABKAwSDAoEcm9sZRgWIAEoCRIRCgljaGFsbGVuZ2UYFyABKAwSFgoOaXNzdWVkX3VuaXhfbXMYGCABKAMSFwoPZXhwaXJlc191bml4X21zGBkgASgDEhsKE3RlbGVtZXRyeV9hZGRyZXNzZXMYGiADKAkSDQoFdG90YWwYGyABKAUSMQoJcHJlZmxpZ2h0GB4gASgLMh4ubGlua3RyaWFsLnYxLlByZWZsaWdodFJlcXVlc3QSFQoNcmFkaW9fcHJvZmlsZRgfIAEoDBo1ChNSYWRpb0FkZHJlc3Nlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEikgEKDERlc2lyZWRTdGF0ZRIdChlERVNJUkVEX1NUQVRFX1VOU1BFQ0lGSUVEEAASGQoVREVTSVJFRF9TVEFURV9QUkVQQVJFEAESFQoRREVTSVJFRF9TVEFURV9SVU4QAhIYChRERVNJUkVEX1NUQVRFX0ZJTklTSBADEhcKE0RFU0lSRURfU1RBVEVfQUJPUlQQBEoECAMQBCJBCgpSdW5Db21tYW5kEgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDQoFdHJpYWwYAyABKAUSCgoCYnkYBCABKAki0QEKEFByZWZsaWdodFJlcXVlc3QSCgoCaWQYASABKAkSKgoFcGVlcnMYAiADKAsyGy5saW5rdHJpYWwudjEuUHJlZmxpZ2h0UGVlchISCgp0cmVhdG1lbnRzGAMgAygJEhEKCW10dV9ieXRlcxgEIAEoBRISCgpwYWlyc19vbmx5GAUgASgIEhUKDXJhZGlvX3Byb2ZpbGUYBiABKAwSMwoJdHJhbnNmZXJzGAcgASgLMiAubGlua3RyaWFsLnYxLlByZWZsaWdodFRyYW5zZmVycyJCCg1QcmVmbGlnaHRQZWVyEgwKBG5hbWUYASABKAkSFQoNcmFkaW9fYWRkcmVzcxgCIAEoCRIMCgRhd2F5GAMgASgIIs0CChJQcmVmbGlnaHRUcmFuc2ZlcnMSMwoEc3RlcBgBIAEoDjIlLmxpbmt0cmlhbC52MS5QcmVmbGlnaHRUcmFuc2ZlcnMuU3RlcBINCgVzaGVldBgCIAEoDBJNCg9yYWRpb19hZGRyZXNzZXMYAyADKAsyNC5saW5rdHJpYWwudjEuUHJlZmxpZ2h0VHJhbnNmZXJzLlJhZGlvQWRkcmVzc2VzRW50cnkSEAoIbGltaXRfbXMYBCABKAMSDAoEbmFtZRgFIAEoCRo1ChNSYWRpb0FkZHJlc3Nlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiTQoEU3RlcBIUChBTVEVQX1VOU1BFQ0lGSUVEEAASDwoLU1RFUF9MSVNURU4QARIOCgpTVEVQX0NBUlJZEAISDgoKU1RFUF9DTE9TRRADIsEBChZSZXBvcnRQcmVmbGlnaHRSZXF1ZXN0EgwKBG5hbWUYASABKAkSCgoCaWQYAiABKAkSIwoGY2hlY2tzGAMgAygLMhMubGlua3RyaWFsLnYxLkNoZWNrEiEKBWxpbmtzGAQgAygLMhIubGlua3RyaWFsLnYxLkxpbmsSLQoJdHJhbnNmZXJzGAUgAygLMhoubGlua3RyaWFsLnYxLlRyYW5zZmVyU2VlbhIWCg50cmFuc2Zlcl9lcnJvchgGIAEoCSJ3CgxUcmFuc2ZlclNlZW4SEQoJdHJlYXRtZW50GAEgASgJEi0KCWxpc3RlbmVycxgCIAMoCzIaLmxpbmt0cmlhbC52MS5MaXN0ZW5lclNlZW4SJQoFZmxvd3MYAyADKAsyFi5saW5rdHJpYWwudjEuRmxvd1NlZW4ilAIKDExpc3RlbmVyU2VlbhIKCgJhdBgBIAEoCRIMCgRwb3J0GAIgASgFEhMKC3RvX3JlY2VpdmVkGAMgASgDEg8KB3RvX3NlbnQYBCABKAMSFQoNZnJvbV9yZWNlaXZlZBgFIAEoAxIRCglmcm9tX3NlbnQYBiABKAMSEwoLaXBfcHJvdG9jb2wYByABKAUSEQoJZnJhZ21lbnRzGAggASgDEhIKCmludGVyZmFjZXMYCSADKAkSDAoEaGVyZRgKIAEoCBINCgVyZWFkeRgLIAEoCBIMCgRjb2RlGAwgASgJEg8KB21lc3NhZ2UYDSABKAkSDwoHcmVhY2hlZBgOIAEoCBIRCgl1bmNvdW50ZWQYDyABKAgiygEKCEZsb3dTZWVuEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSDQoFcHJvYmUYAyABKAgSDwoHY2FycmllZBgEIAEoCBIRCgljb25uZWN0ZWQYBSABKAgSDgoGcmVhc29uGAYgASgJEg8KB21lc3NhZ2UYByABKAkSDQoFYnl0ZXMYCCABKAMSDwoHc2Vjb25kcxgJIAEoARIPCgdpbnZhbGlkGAogASgIEhIKCnNpemVfYnl0ZXMYCyABKAMSCwoDbG9nGAwgASgJIhkKF1JlcG9ydFByZWZsaWdodFJlc3BvbnNlInEKDkRlbGl2ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcnVuX2lkGAIgASgJEiwKB3JlY29yZHMYAyADKAsyGy5saW5rdHJpYWwudjEuSm91cm5hbFJlY29yZBITCgtpbmNhcm5hdGlvbhgEIAEoCSIqCg1Kb3VybmFsUmVjb3JkEgsKA3NlcRgBIAEoAxIMCgRqc29uGAIgASgMIigKD0RlbGl2ZXJSZXNwb25zZRIVCg1jb21taXR0ZWRfc2VxGAEgASgDIg4KDENsb2NrUmVxdWVzdCI/Cg1DbG9ja1Jlc3BvbnNlEhgKEHJlY2VpdmVkX3VuaXhfbnMYASABKAMSFAoMc2VudF91bml4X25zGAIgASgDMoIDCgxBZ2VudFNlcnZpY2USSQoIUmVnaXN0ZXISHS5saW5rdHJpYWwudjEuUmVnaXN0ZXJSZXF1ZXN0Gh4ubGlua3RyaWFsLnYxLlJlZ2lzdGVyUmVzcG9uc2USPQoEUG9sbBIZLmxpbmt0cmlhbC52MS5Qb2xsUmVxdWVzdBoaLmxpbmt0cmlhbC52MS5Qb2xsUmVzcG9uc2USRgoHRGVsaXZlchIcLmxpbmt0cmlhbC52MS5EZWxpdmVyUmVxdWVzdBodLmxpbmt0cmlhbC52MS5EZWxpdmVyUmVzcG9uc2USQAoFQ2xvY2sSGi5saW5rdHJpYWwudjEuQ2xvY2tSZXF1ZXN0GhsubGlua3RyaWFsLnYxLkNsb2NrUmVzcG9uc2USXgoPUmVwb3J0UHJlZmxpZ2h0EiQubGlua3RyaWFsLnYxLlJlcG9ydFByZWZsaWdodFJlcXVlc3QaJS5saW5rdHJpYWwudjEuUmVwb3J0UHJlZmxpZ2h0UmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_linktrial_v1_driver, file_linktrial_v1_fleet, file_linktrial_v1_trust, file_linktrial_v1_telemetry]);
 
 /**
  * @generated from message linktrial.v1.RegisterRequest
@@ -58,13 +58,16 @@ export type RegisterRequest = Message<"linktrial.v1.RegisterRequest"> & {
   kernel: string;
 
   /**
-   * profile of the attached radio; empty where the radio is emulated and can be any
+   * profile of the attached radio; empty where the radio is emulated, or real and not named
    *
    * @generated from field: string radio = 6;
    */
   radio: string;
 
   /**
+   * The node was started for the emulated radio of a lab. It counts as emulated where
+   * lab_signature proves that the lab's emulator vouches for it, and as real elsewhere.
+   *
    * @generated from field: bool emulated = 7;
    */
   emulated: boolean;
@@ -114,6 +117,26 @@ export type RegisterRequest = Message<"linktrial.v1.RegisterRequest"> & {
    * @generated from field: bytes challenge = 14;
    */
   challenge: Uint8Array;
+
+  /**
+   * The lab's public key ("ed25519:…"), and its signature over name, incarnation, role and
+   * radio_address of this registration (internal/signature).
+   *
+   * @generated from field: string lab_key = 15;
+   */
+  labKey: string;
+
+  /**
+   * @generated from field: bytes lab_signature = 16;
+   */
+  labSignature: Uint8Array;
+
+  /**
+   * why the lab does not vouch for a node that was started for it
+   *
+   * @generated from field: string lab_problem = 17;
+   */
+  labProblem: string;
 };
 
 /**
@@ -244,6 +267,14 @@ export type PollRequest = Message<"linktrial.v1.PollRequest"> & {
    * @generated from field: bytes challenge = 12;
    */
   challenge: Uint8Array;
+
+  /**
+   * In a window of a run with in-band control, where every byte takes time on the radio:
+   * the answer has assignments only where the revision is another one, and no sheets.
+   *
+   * @generated from field: bool brief = 30;
+   */
+  brief: boolean;
 };
 
 /**
@@ -292,7 +323,8 @@ export type PollResponse = Message<"linktrial.v1.PollResponse"> & {
 
   /**
    * Of all runs that the node takes part in, and of a preflight whose report has not
-   * come; where there are none, one that says so.
+   * come; where there are none, one that says so. None at all in the answer to a brief
+   * poll that has the present revision: nothing has changed.
    *
    * @generated from field: repeated linktrial.v1.SignedAssignment assignments = 4;
    */
@@ -343,7 +375,8 @@ export type SignedAssignment = Message<"linktrial.v1.SignedAssignment"> & {
   signature: Uint8Array;
 
   /**
-   * of a run: canonical JSON (executor/runsheet); the assignment has its hash
+   * Of a run: canonical JSON (executor/runsheet); the assignment has its hash. Empty in
+   * the answer to a brief poll.
    *
    * @generated from field: bytes sheet = 4;
    */
@@ -583,7 +616,8 @@ export const RunCommandSchema: GenMessage<RunCommand> = /*@__PURE__*/
  * PreflightRequest asks a node to check itself and its peers over the radio. The
  * orchestrator first asks all nodes to check themselves, while nothing is sent over
  * the radio, and then one after the other to check their peers, so that no node's
- * probes lengthen the round trips of another's.
+ * probes lengthen the round trips of another's. In the preflight of a plan it then has
+ * them carry one small transfer of each treatment.
  *
  * @generated from message linktrial.v1.PreflightRequest
  */
@@ -625,6 +659,13 @@ export type PreflightRequest = Message<"linktrial.v1.PreflightRequest"> & {
    * @generated from field: bytes radio_profile = 6;
    */
   radioProfile: Uint8Array;
+
+  /**
+   * set: nothing but these is asked for
+   *
+   * @generated from field: linktrial.v1.PreflightTransfers transfers = 7;
+   */
+  transfers?: PreflightTransfers | undefined;
 };
 
 /**
@@ -647,6 +688,13 @@ export type PreflightPeer = Message<"linktrial.v1.PreflightPeer"> & {
    * @generated from field: string radio_address = 2;
    */
   radioAddress: string;
+
+  /**
+   * It has no contact to the orchestrator: few probes are enough.
+   *
+   * @generated from field: bool away = 3;
+   */
+  away: boolean;
 };
 
 /**
@@ -655,6 +703,92 @@ export type PreflightPeer = Message<"linktrial.v1.PreflightPeer"> & {
  */
 export const PreflightPeerSchema: GenMessage<PreflightPeer> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_agent, 9);
+
+/**
+ * PreflightTransfers asks for a node's part in small transfers, one of each treatment
+ * of a plan, with the drivers, addresses and ports that a run would use.
+ *
+ * @generated from message linktrial.v1.PreflightTransfers
+ */
+export type PreflightTransfers = Message<"linktrial.v1.PreflightTransfers"> & {
+  /**
+   * @generated from field: linktrial.v1.PreflightTransfers.Step step = 1;
+   */
+  step: PreflightTransfers_Step;
+
+  /**
+   * Run sheet as canonical JSON (executor/runsheet), with one trial for each treatment. It
+   * is signed as a part of the assignment, and names the drivers that may be started.
+   *
+   * @generated from field: bytes sheet = 2;
+   */
+  sheet: Uint8Array;
+
+  /**
+   * by role
+   *
+   * @generated from field: map<string, string> radio_addresses = 3;
+   */
+  radioAddresses: { [key: string]: string };
+
+  /**
+   * after which the node ends its part, whatever has happened
+   *
+   * @generated from field: int64 limit_ms = 4;
+   */
+  limitMs: bigint;
+
+  /**
+   * of the transfers: their identities follow from it
+   *
+   * @generated from field: string name = 5;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message linktrial.v1.PreflightTransfers.
+ * Use `create(PreflightTransfersSchema)` to create a new message.
+ */
+export const PreflightTransfersSchema: GenMessage<PreflightTransfers> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_agent, 10);
+
+/**
+ * @generated from enum linktrial.v1.PreflightTransfers.Step
+ */
+export enum PreflightTransfers_Step {
+  /**
+   * @generated from enum value: STEP_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * server and relays: start the listeners, report when each is ready or is known not to be
+   *
+   * @generated from enum value: STEP_LISTEN = 1;
+   */
+  LISTEN = 1,
+
+  /**
+   * client: carry every transfer of the sheet once, and report
+   *
+   * @generated from enum value: STEP_CARRY = 2;
+   */
+  CARRY = 2,
+
+  /**
+   * server and relays: end the listeners, report what arrived
+   *
+   * @generated from enum value: STEP_CLOSE = 3;
+   */
+  CLOSE = 3,
+}
+
+/**
+ * Describes the enum linktrial.v1.PreflightTransfers.Step.
+ */
+export const PreflightTransfers_StepSchema: GenEnum<PreflightTransfers_Step> = /*@__PURE__*/
+  enumDesc(file_linktrial_v1_agent, 10, 0);
 
 /**
  * @generated from message linktrial.v1.ReportPreflightRequest
@@ -679,6 +813,18 @@ export type ReportPreflightRequest = Message<"linktrial.v1.ReportPreflightReques
    * @generated from field: repeated linktrial.v1.Link links = 4;
    */
   links: Link[];
+
+  /**
+   * @generated from field: repeated linktrial.v1.TransferSeen transfers = 5;
+   */
+  transfers: TransferSeen[];
+
+  /**
+   * why the node could not do its part in them, or all of it
+   *
+   * @generated from field: string transfer_error = 6;
+   */
+  transferError: string;
 };
 
 /**
@@ -686,7 +832,240 @@ export type ReportPreflightRequest = Message<"linktrial.v1.ReportPreflightReques
  * Use `create(ReportPreflightRequestSchema)` to create a new message.
  */
 export const ReportPreflightRequestSchema: GenMessage<ReportPreflightRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 10);
+  messageDesc(file_linktrial_v1_agent, 11);
+
+/**
+ * TransferSeen is what a node saw of one treatment's transfer in a preflight.
+ *
+ * @generated from message linktrial.v1.TransferSeen
+ */
+export type TransferSeen = Message<"linktrial.v1.TransferSeen"> & {
+  /**
+   * @generated from field: string treatment = 1;
+   */
+  treatment: string;
+
+  /**
+   * of the treatment, on every node: first the one that the client connects to
+   *
+   * @generated from field: repeated linktrial.v1.ListenerSeen listeners = 2;
+   */
+  listeners: ListenerSeen[];
+
+  /**
+   * of the node that has the clients
+   *
+   * @generated from field: repeated linktrial.v1.FlowSeen flows = 3;
+   */
+  flows: FlowSeen[];
+};
+
+/**
+ * Describes the message linktrial.v1.TransferSeen.
+ * Use `create(TransferSeenSchema)` to create a new message.
+ */
+export const TransferSeenSchema: GenMessage<TransferSeen> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_agent, 12);
+
+/**
+ * ListenerSeen is a listener of a treatment, and the packets of connections to it that
+ * passed an interface of the reporting node.
+ *
+ * @generated from message linktrial.v1.ListenerSeen
+ */
+export type ListenerSeen = Message<"linktrial.v1.ListenerSeen"> & {
+  /**
+   * role
+   *
+   * @generated from field: string at = 1;
+   */
+  at: string;
+
+  /**
+   * @generated from field: int32 port = 2;
+   */
+  port: number;
+
+  /**
+   * packets to the port that arrived at this node
+   *
+   * @generated from field: int64 to_received = 3;
+   */
+  toReceived: bigint;
+
+  /**
+   * that left this node
+   *
+   * @generated from field: int64 to_sent = 4;
+   */
+  toSent: bigint;
+
+  /**
+   * packets from the port
+   *
+   * @generated from field: int64 from_received = 5;
+   */
+  fromReceived: bigint;
+
+  /**
+   * @generated from field: int64 from_sent = 6;
+   */
+  fromSent: bigint;
+
+  /**
+   * of these packets; 0: there were none
+   *
+   * @generated from field: int32 ip_protocol = 7;
+   */
+  ipProtocol: number;
+
+  /**
+   * of IP, among them
+   *
+   * @generated from field: int64 fragments = 8;
+   */
+  fragments: bigint;
+
+  /**
+   * of this node, that they passed
+   *
+   * @generated from field: repeated string interfaces = 9;
+   */
+  interfaces: string[];
+
+  /**
+   * Of the node on which it is:
+   *
+   * @generated from field: bool here = 10;
+   */
+  here: boolean;
+
+  /**
+   * @generated from field: bool ready = 11;
+   */
+  ready: boolean;
+
+  /**
+   * why it is not, as the driver contract has it
+   *
+   * @generated from field: string code = 12;
+   */
+  code: string;
+
+  /**
+   * @generated from field: string message = 13;
+   */
+  message: string;
+
+  /**
+   * a transfer has reached it
+   *
+   * @generated from field: bool reached = 14;
+   */
+  reached: boolean;
+
+  /**
+   * packets could not be counted on this node, see message
+   *
+   * @generated from field: bool uncounted = 15;
+   */
+  uncounted: boolean;
+};
+
+/**
+ * Describes the message linktrial.v1.ListenerSeen.
+ * Use `create(ListenerSeenSchema)` to create a new message.
+ */
+export const ListenerSeenSchema: GenMessage<ListenerSeen> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_agent, 13);
+
+/**
+ * FlowSeen is one transfer or probe as its client saw it.
+ *
+ * @generated from message linktrial.v1.FlowSeen
+ */
+export type FlowSeen = Message<"linktrial.v1.FlowSeen"> & {
+  /**
+   * role
+   *
+   * @generated from field: string from = 1;
+   */
+  from: string;
+
+  /**
+   * @generated from field: string to = 2;
+   */
+  to: string;
+
+  /**
+   * @generated from field: bool probe = 3;
+   */
+  probe: boolean;
+
+  /**
+   * it ended with its result
+   *
+   * @generated from field: bool carried = 4;
+   */
+  carried: boolean;
+
+  /**
+   * @generated from field: bool connected = 5;
+   */
+  connected: boolean;
+
+  /**
+   * as a run's journal has it
+   *
+   * @generated from field: string reason = 6;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string message = 7;
+   */
+  message: string;
+
+  /**
+   * delivered
+   *
+   * @generated from field: int64 bytes = 8;
+   */
+  bytes: bigint;
+
+  /**
+   * @generated from field: double seconds = 9;
+   */
+  seconds: number;
+
+  /**
+   * a fault of the apparatus
+   *
+   * @generated from field: bool invalid = 10;
+   */
+  invalid: boolean;
+
+  /**
+   * that were to be carried
+   *
+   * @generated from field: int64 size_bytes = 11;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * of the driver, its end
+   *
+   * @generated from field: string log = 12;
+   */
+  log: string;
+};
+
+/**
+ * Describes the message linktrial.v1.FlowSeen.
+ * Use `create(FlowSeenSchema)` to create a new message.
+ */
+export const FlowSeenSchema: GenMessage<FlowSeen> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_agent, 14);
 
 /**
  * @generated from message linktrial.v1.ReportPreflightResponse
@@ -699,7 +1078,7 @@ export type ReportPreflightResponse = Message<"linktrial.v1.ReportPreflightRespo
  * Use `create(ReportPreflightResponseSchema)` to create a new message.
  */
 export const ReportPreflightResponseSchema: GenMessage<ReportPreflightResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 11);
+  messageDesc(file_linktrial_v1_agent, 15);
 
 /**
  * @generated from message linktrial.v1.DeliverRequest
@@ -737,7 +1116,7 @@ export type DeliverRequest = Message<"linktrial.v1.DeliverRequest"> & {
  * Use `create(DeliverRequestSchema)` to create a new message.
  */
 export const DeliverRequestSchema: GenMessage<DeliverRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 12);
+  messageDesc(file_linktrial_v1_agent, 16);
 
 /**
  * @generated from message linktrial.v1.JournalRecord
@@ -761,7 +1140,7 @@ export type JournalRecord = Message<"linktrial.v1.JournalRecord"> & {
  * Use `create(JournalRecordSchema)` to create a new message.
  */
 export const JournalRecordSchema: GenMessage<JournalRecord> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 13);
+  messageDesc(file_linktrial_v1_agent, 17);
 
 /**
  * @generated from message linktrial.v1.DeliverResponse
@@ -780,7 +1159,7 @@ export type DeliverResponse = Message<"linktrial.v1.DeliverResponse"> & {
  * Use `create(DeliverResponseSchema)` to create a new message.
  */
 export const DeliverResponseSchema: GenMessage<DeliverResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 14);
+  messageDesc(file_linktrial_v1_agent, 18);
 
 /**
  * @generated from message linktrial.v1.ClockRequest
@@ -793,7 +1172,7 @@ export type ClockRequest = Message<"linktrial.v1.ClockRequest"> & {
  * Use `create(ClockRequestSchema)` to create a new message.
  */
 export const ClockRequestSchema: GenMessage<ClockRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 15);
+  messageDesc(file_linktrial_v1_agent, 19);
 
 /**
  * @generated from message linktrial.v1.ClockResponse
@@ -815,7 +1194,7 @@ export type ClockResponse = Message<"linktrial.v1.ClockResponse"> & {
  * Use `create(ClockResponseSchema)` to create a new message.
  */
 export const ClockResponseSchema: GenMessage<ClockResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 16);
+  messageDesc(file_linktrial_v1_agent, 20);
 
 /**
  * @generated from service linktrial.v1.AgentService

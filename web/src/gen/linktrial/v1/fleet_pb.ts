@@ -8,13 +8,15 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Problem } from "./operator_pb";
+import { file_linktrial_v1_operator } from "./operator_pb";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file linktrial/v1/fleet.proto.
  */
 export const file_linktrial_v1_fleet: GenFile = /*@__PURE__*/
-  fileDesc("ChhsaW5rdHJpYWwvdjEvZmxlZXQucHJvdG8SDGxpbmt0cmlhbC52MSJaChVTdGFydFByZWZsaWdodFJlcXVlc3QSDQoFbm9kZXMYASADKAkSEAoIdG9wb2xvZ3kYAiABKAkSDQoFcmFkaW8YAyABKAkSEQoJcHJvdG9jb2xzGAQgAygJIiQKFlN0YXJ0UHJlZmxpZ2h0UmVzcG9uc2USCgoCaWQYASABKAkiIQoTR2V0UHJlZmxpZ2h0UmVxdWVzdBIKCgJpZBgBIAEoCSLkAQoUR2V0UHJlZmxpZ2h0UmVzcG9uc2USCgoCaWQYASABKAkSKwoHc3RhcnRlZBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFZW5kZWQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBW5vZGVzGAQgAygJEhMKC3dhaXRpbmdfZm9yGAUgAygJEiMKBmNoZWNrcxgGIAMoCzITLmxpbmt0cmlhbC52MS5DaGVjaxIQCgh0b3BvbG9neRgHIAEoCRINCgVyYWRpbxgIIAEoCSKcAQoFQ2hlY2sSDAoEbm9kZRgBIAEoCRIMCgRwZWVyGAIgASgJEgwKBGtpbmQYAyABKAkSJwoFc3RhdGUYBCABKA4yGC5saW5rdHJpYWwudjEuQ2hlY2tTdGF0ZRINCgVmb3VuZBgFIAEoCRIQCghleHBlY3RlZBgGIAEoCRIPCgdtZWFuaW5nGAcgASgJEg4KBnJlbWVkeRgIIAEoCSIOCgxMaW5rc1JlcXVlc3QiMgoNTGlua3NSZXNwb25zZRIhCgVsaW5rcxgBIAMoCzISLmxpbmt0cmlhbC52MS5MaW5rIp8BCgRMaW5rEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSEQoJcmVhY2hhYmxlGAMgASgIEhMKC3J0dF9zZWNvbmRzGAQgASgBEgwKBGxvc3MYBSABKAESDgoGcHJvYmVzGAYgASgFEiYKAmF0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgduZXR3b3JrGAggASgJKocBCgpDaGVja1N0YXRlEhsKF0NIRUNLX1NUQVRFX1VOU1BFQ0lGSUVEEAASEgoOQ0hFQ0tfU1RBVEVfT0sQARIXChNDSEVDS19TVEFURV9XQVJOSU5HEAISFgoSQ0hFQ0tfU1RBVEVfRkFJTEVEEAMSFwoTQ0hFQ0tfU1RBVEVfVU5LTk9XThAEMoQCCgxGbGVldFNlcnZpY2USWwoOU3RhcnRQcmVmbGlnaHQSIy5saW5rdHJpYWwudjEuU3RhcnRQcmVmbGlnaHRSZXF1ZXN0GiQubGlua3RyaWFsLnYxLlN0YXJ0UHJlZmxpZ2h0UmVzcG9uc2USVQoMR2V0UHJlZmxpZ2h0EiEubGlua3RyaWFsLnYxLkdldFByZWZsaWdodFJlcXVlc3QaIi5saW5rdHJpYWwudjEuR2V0UHJlZmxpZ2h0UmVzcG9uc2USQAoFTGlua3MSGi5saW5rdHJpYWwudjEuTGlua3NSZXF1ZXN0GhsubGlua3RyaWFsLnYxLkxpbmtzUmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChhsaW5rdHJpYWwvdjEvZmxlZXQucHJvdG8SDGxpbmt0cmlhbC52MSKAAQoVU3RhcnRQcmVmbGlnaHRSZXF1ZXN0Eg0KBW5vZGVzGAEgAygJEhAKCHRvcG9sb2d5GAIgASgJEg0KBXJhZGlvGAMgASgJEhEKCXByb3RvY29scxgEIAMoCRIRCglwbGFuX2ZpbGUYBSABKAkSEQoJcGxhbl90ZXh0GAYgASgMIk0KFlN0YXJ0UHJlZmxpZ2h0UmVzcG9uc2USCgoCaWQYASABKAkSJwoIcHJvYmxlbXMYAiADKAsyFS5saW5rdHJpYWwudjEuUHJvYmxlbSIhChNHZXRQcmVmbGlnaHRSZXF1ZXN0EgoKAmlkGAEgASgJIpYCChRHZXRQcmVmbGlnaHRSZXNwb25zZRIKCgJpZBgBIAEoCRIrCgdzdGFydGVkGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFbm9kZXMYBCADKAkSEwoLd2FpdGluZ19mb3IYBSADKAkSIwoGY2hlY2tzGAYgAygLMhMubGlua3RyaWFsLnYxLkNoZWNrEhAKCHRvcG9sb2d5GAcgASgJEg0KBXJhZGlvGAggASgJEgwKBHN0ZXAYCSABKAkSFAoMbGVmdF9zZWNvbmRzGAogASgBEgwKBHBsYW4YCyABKAkinAEKBUNoZWNrEgwKBG5vZGUYASABKAkSDAoEcGVlchgCIAEoCRIMCgRraW5kGAMgASgJEicKBXN0YXRlGAQgASgOMhgubGlua3RyaWFsLnYxLkNoZWNrU3RhdGUSDQoFZm91bmQYBSABKAkSEAoIZXhwZWN0ZWQYBiABKAkSDwoHbWVhbmluZxgHIAEoCRIOCgZyZW1lZHkYCCABKAkiDgoMTGlua3NSZXF1ZXN0IjIKDUxpbmtzUmVzcG9uc2USIQoFbGlua3MYASADKAsyEi5saW5rdHJpYWwudjEuTGluayKfAQoETGluaxIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhEKCXJlYWNoYWJsZRgDIAEoCBITCgtydHRfc2Vjb25kcxgEIAEoARIMCgRsb3NzGAUgASgBEg4KBnByb2JlcxgGIAEoBRImCgJhdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbmV0d29yaxgIIAEoCSqHAQoKQ2hlY2tTdGF0ZRIbChdDSEVDS19TVEFURV9VTlNQRUNJRklFRBAAEhIKDkNIRUNLX1NUQVRFX09LEAESFwoTQ0hFQ0tfU1RBVEVfV0FSTklORxACEhYKEkNIRUNLX1NUQVRFX0ZBSUxFRBADEhcKE0NIRUNLX1NUQVRFX1VOS05PV04QBDKEAgoMRmxlZXRTZXJ2aWNlElsKDlN0YXJ0UHJlZmxpZ2h0EiMubGlua3RyaWFsLnYxLlN0YXJ0UHJlZmxpZ2h0UmVxdWVzdBokLmxpbmt0cmlhbC52MS5TdGFydFByZWZsaWdodFJlc3BvbnNlElUKDEdldFByZWZsaWdodBIhLmxpbmt0cmlhbC52MS5HZXRQcmVmbGlnaHRSZXF1ZXN0GiIubGlua3RyaWFsLnYxLkdldFByZWZsaWdodFJlc3BvbnNlEkAKBUxpbmtzEhoubGlua3RyaWFsLnYxLkxpbmtzUmVxdWVzdBobLmxpbmt0cmlhbC52MS5MaW5rc1Jlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
 
 /**
  * @generated from message linktrial.v1.StartPreflightRequest
@@ -47,6 +49,21 @@ export type StartPreflightRequest = Message<"linktrial.v1.StartPreflightRequest"
    * @generated from field: repeated string protocols = 4;
    */
   protocols: string[];
+
+  /**
+   * A plan, of each of whose treatments one small transfer is carried. What is empty
+   * above follows from it.
+   *
+   * its name, for problems
+   *
+   * @generated from field: string plan_file = 5;
+   */
+  planFile: string;
+
+  /**
+   * @generated from field: bytes plan_text = 6;
+   */
+  planText: Uint8Array;
 };
 
 /**
@@ -61,9 +78,16 @@ export const StartPreflightRequestSchema: GenMessage<StartPreflightRequest> = /*
  */
 export type StartPreflightResponse = Message<"linktrial.v1.StartPreflightResponse"> & {
   /**
+   * empty: the plan has problems
+   *
    * @generated from field: string id = 1;
    */
   id: string;
+
+  /**
+   * @generated from field: repeated linktrial.v1.Problem problems = 2;
+   */
+  problems: Problem[];
 };
 
 /**
@@ -78,6 +102,8 @@ export const StartPreflightResponseSchema: GenMessage<StartPreflightResponse> = 
  */
 export type GetPreflightRequest = Message<"linktrial.v1.GetPreflightRequest"> & {
   /**
+   * empty: the newest
+   *
    * @generated from field: string id = 1;
    */
   id: string;
@@ -95,6 +121,8 @@ export const GetPreflightRequestSchema: GenMessage<GetPreflightRequest> = /*@__P
  */
 export type GetPreflightResponse = Message<"linktrial.v1.GetPreflightResponse"> & {
   /**
+   * empty: there was none yet
+   *
    * @generated from field: string id = 1;
    */
   id: string;
@@ -137,6 +165,25 @@ export type GetPreflightResponse = Message<"linktrial.v1.GetPreflightResponse"> 
    * @generated from field: string radio = 8;
    */
   radio: string;
+
+  /**
+   * While it runs: what is done now, and at most how long until the end.
+   *
+   * @generated from field: string step = 9;
+   */
+  step: string;
+
+  /**
+   * @generated from field: double left_seconds = 10;
+   */
+  leftSeconds: number;
+
+  /**
+   * name of the plan whose treatments are carried; empty: none
+   *
+   * @generated from field: string plan = 11;
+   */
+  plan: string;
 };
 
 /**
@@ -163,7 +210,7 @@ export type Check = Message<"linktrial.v1.Check"> & {
   peer: string;
 
   /**
-   * contact, clock, disk, battery, drivers, radio, reach, mtu, traffic, version
+   * contact, version, clock, time, disk, battery, drivers, radio, address, attach, telemetry, channel, traffic, route, reach, mtu, rate, treatment
    *
    * @generated from field: string kind = 3;
    */

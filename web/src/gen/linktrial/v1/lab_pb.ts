@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/lab.proto.
  */
 export const file_linktrial_v1_lab: GenFile = /*@__PURE__*/
-  fileDesc("ChZsaW5rdHJpYWwvdjEvbGFiLnByb3RvEgxsaW5rdHJpYWwudjEiEgoQTGFiU3RhdHVzUmVxdWVzdCK7AQoRTGFiU3RhdHVzUmVzcG9uc2USCgoCdXAYASABKAgSDQoFcmFkaW8YAiABKAkSEAoIdG9wb2xvZ3kYAyABKAkSJAoFbm9kZXMYBCADKAsyFS5saW5rdHJpYWwudjEuTGFiTm9kZRITCgt1bmF2YWlsYWJsZRgFIAEoCRImCgZyYWRpb3MYBiADKAsyFi5saW5rdHJpYWwudjEuTGFiUmFkaW8SFgoOZW11bGF0b3JfZXJyb3IYByABKAkiWwoHTGFiTm9kZRIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRIUCgxjb250cm9sX2xpbmsYBCABKAgSDQoFYWdlbnQYBSABKAgifQoITGFiUmFkaW8SDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIQCghyYXRlX2JwcxgDIAEoARIQCghkZWxheV9tcxgEIAEoARIMCgRsb3NzGAUgASgBEg4KBnNucl9kYhgGIAEoARIVCg1xdWV1ZV9wYWNrZXRzGAcgASgFIi8KDExhYlVwUmVxdWVzdBINCgVyYWRpbxgBIAEoCRIQCgh0b3BvbG9neRgCIAEoCSIPCg1MYWJVcFJlc3BvbnNlIhAKDkxhYkRvd25SZXF1ZXN0IhEKD0xhYkRvd25SZXNwb25zZSIxChVTZXRDb250cm9sTGlua1JlcXVlc3QSDAoEbm9kZRgBIAEoCRIKCgJ1cBgCIAEoCCIYChZTZXRDb250cm9sTGlua1Jlc3BvbnNlIi4KEEdldFNvdXJjZVJlcXVlc3QSDAoEa2luZBgBIAEoCRIMCgRuYW1lGAIgASgJIkAKEUdldFNvdXJjZVJlc3BvbnNlEgwKBHRleHQYASABKAwSDAoEZmlsZRgCIAEoCRIPCgdzaGlwcGVkGAMgASgIIjEKE1NhdmVUb3BvbG9neVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgR0ZXh0GAIgASgMIhYKFFNhdmVUb3BvbG9neVJlc3BvbnNlIiUKFURlbGV0ZVRvcG9sb2d5UmVxdWVzdBIMCgRuYW1lGAEgASgJIhgKFkRlbGV0ZVRvcG9sb2d5UmVzcG9uc2UiFgoUTGlzdFByb3RvY29sc1JlcXVlc3QiRgoVTGlzdFByb3RvY29sc1Jlc3BvbnNlEi0KCXByb3RvY29scxgBIAMoCzIaLmxpbmt0cmlhbC52MS5Qcm90b2NvbEluZm8inwEKDFByb3RvY29sSW5mbxIMCgRuYW1lGAEgASgJEhUKDW1hbmlmZXN0X2pzb24YAiABKAkSJwoEaGVyZRgDIAEoCzIZLmxpbmt0cmlhbC52MS5Ecml2ZXJTdGF0ZRIzCgpsYXN0X2NoZWNrGAQgASgLMh8ubGlua3RyaWFsLnYxLkNvbmZvcm1hbmNlUmVzdWx0EgwKBGZpbGUYBSABKAkiqwEKEUNvbmZvcm1hbmNlUmVzdWx0Eg8KB3ZlcnNpb24YASABKAkSDgoGc2hhMjU2GAIgASgJEhQKDGNoZWNrZWRfdW5peBgDIAEoAxIOCgZwYXNzZWQYBCABKAUSDgoGZmFpbGVkGAUgASgFEg8KB3NraXBwZWQYBiABKAUSLgoGY2hlY2tzGAcgAygLMh4ubGlua3RyaWFsLnYxLkNvbmZvcm1hbmNlQ2hlY2siUwoQQ29uZm9ybWFuY2VDaGVjaxIMCgRuYW1lGAEgASgJEg8KB291dGNvbWUYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRIPCgdzZWNvbmRzGAQgASgBIjMKFENoZWNrUHJvdG9jb2xSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFcXVpY2sYAiABKAgikwEKFUNoZWNrUHJvdG9jb2xSZXNwb25zZRINCgV0b3RhbBgDIAEoBRIvCgVjaGVjaxgBIAEoCzIeLmxpbmt0cmlhbC52MS5Db25mb3JtYW5jZUNoZWNrSAASMQoGcmVzdWx0GAIgASgLMh8ubGlua3RyaWFsLnYxLkNvbmZvcm1hbmNlUmVzdWx0SABCBwoFZXZlbnQywQIKCkxhYlNlcnZpY2USTAoJTGFiU3RhdHVzEh4ubGlua3RyaWFsLnYxLkxhYlN0YXR1c1JlcXVlc3QaHy5saW5rdHJpYWwudjEuTGFiU3RhdHVzUmVzcG9uc2USQAoFTGFiVXASGi5saW5rdHJpYWwudjEuTGFiVXBSZXF1ZXN0GhsubGlua3RyaWFsLnYxLkxhYlVwUmVzcG9uc2USRgoHTGFiRG93bhIcLmxpbmt0cmlhbC52MS5MYWJEb3duUmVxdWVzdBodLmxpbmt0cmlhbC52MS5MYWJEb3duUmVzcG9uc2USWwoOU2V0Q29udHJvbExpbmsSIy5saW5rdHJpYWwudjEuU2V0Q29udHJvbExpbmtSZXF1ZXN0GiQubGlua3RyaWFsLnYxLlNldENvbnRyb2xMaW5rUmVzcG9uc2UyyAMKDkNhdGFsb2dTZXJ2aWNlEkwKCUdldFNvdXJjZRIeLmxpbmt0cmlhbC52MS5HZXRTb3VyY2VSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkdldFNvdXJjZVJlc3BvbnNlElUKDFNhdmVUb3BvbG9neRIhLmxpbmt0cmlhbC52MS5TYXZlVG9wb2xvZ3lSZXF1ZXN0GiIubGlua3RyaWFsLnYxLlNhdmVUb3BvbG9neVJlc3BvbnNlElsKDkRlbGV0ZVRvcG9sb2d5EiMubGlua3RyaWFsLnYxLkRlbGV0ZVRvcG9sb2d5UmVxdWVzdBokLmxpbmt0cmlhbC52MS5EZWxldGVUb3BvbG9neVJlc3BvbnNlElgKDUxpc3RQcm90b2NvbHMSIi5saW5rdHJpYWwudjEuTGlzdFByb3RvY29sc1JlcXVlc3QaIy5saW5rdHJpYWwudjEuTGlzdFByb3RvY29sc1Jlc3BvbnNlEloKDUNoZWNrUHJvdG9jb2wSIi5saW5rdHJpYWwudjEuQ2hlY2tQcm90b2NvbFJlcXVlc3QaIy5saW5rdHJpYWwudjEuQ2hlY2tQcm90b2NvbFJlc3BvbnNlMAFCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_linktrial_v1_driver]);
+  fileDesc("ChZsaW5rdHJpYWwvdjEvbGFiLnByb3RvEgxsaW5rdHJpYWwudjEiEgoQTGFiU3RhdHVzUmVxdWVzdCK7AQoRTGFiU3RhdHVzUmVzcG9uc2USCgoCdXAYASABKAgSDQoFcmFkaW8YAiABKAkSEAoIdG9wb2xvZ3kYAyABKAkSJAoFbm9kZXMYBCADKAsyFS5saW5rdHJpYWwudjEuTGFiTm9kZRITCgt1bmF2YWlsYWJsZRgFIAEoCRImCgZyYWRpb3MYBiADKAsyFi5saW5rdHJpYWwudjEuTGFiUmFkaW8SFgoOZW11bGF0b3JfZXJyb3IYByABKAkiWwoHTGFiTm9kZRIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRIUCgxjb250cm9sX2xpbmsYBCABKAgSDQoFYWdlbnQYBSABKAgifQoITGFiUmFkaW8SDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIQCghyYXRlX2JwcxgDIAEoARIQCghkZWxheV9tcxgEIAEoARIMCgRsb3NzGAUgASgBEg4KBnNucl9kYhgGIAEoARIVCg1xdWV1ZV9wYWNrZXRzGAcgASgFIi8KDExhYlVwUmVxdWVzdBINCgVyYWRpbxgBIAEoCRIQCgh0b3BvbG9neRgCIAEoCSIPCg1MYWJVcFJlc3BvbnNlIhAKDkxhYkRvd25SZXF1ZXN0IhEKD0xhYkRvd25SZXNwb25zZSIxChVTZXRDb250cm9sTGlua1JlcXVlc3QSDAoEbm9kZRgBIAEoCRIKCgJ1cBgCIAEoCCIYChZTZXRDb250cm9sTGlua1Jlc3BvbnNlIi4KEEdldFNvdXJjZVJlcXVlc3QSDAoEa2luZBgBIAEoCRIMCgRuYW1lGAIgASgJIkAKEUdldFNvdXJjZVJlc3BvbnNlEgwKBHRleHQYASABKAwSDAoEZmlsZRgCIAEoCRIPCgdzaGlwcGVkGAMgASgIIjEKE1NhdmVUb3BvbG9neVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgR0ZXh0GAIgASgMIhYKFFNhdmVUb3BvbG9neVJlc3BvbnNlIiUKFURlbGV0ZVRvcG9sb2d5UmVxdWVzdBIMCgRuYW1lGAEgASgJIhgKFkRlbGV0ZVRvcG9sb2d5UmVzcG9uc2UiMAoSU2F2ZVByb2ZpbGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEdGV4dBgCIAEoDCIVChNTYXZlUHJvZmlsZVJlc3BvbnNlIiQKFERlbGV0ZVByb2ZpbGVSZXF1ZXN0EgwKBG5hbWUYASABKAkiFwoVRGVsZXRlUHJvZmlsZVJlc3BvbnNlIhYKFExpc3RQcm90b2NvbHNSZXF1ZXN0IkYKFUxpc3RQcm90b2NvbHNSZXNwb25zZRItCglwcm90b2NvbHMYASADKAsyGi5saW5rdHJpYWwudjEuUHJvdG9jb2xJbmZvIp8BCgxQcm90b2NvbEluZm8SDAoEbmFtZRgBIAEoCRIVCg1tYW5pZmVzdF9qc29uGAIgASgJEicKBGhlcmUYAyABKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSMwoKbGFzdF9jaGVjaxgEIAEoCzIfLmxpbmt0cmlhbC52MS5Db25mb3JtYW5jZVJlc3VsdBIMCgRmaWxlGAUgASgJIqsBChFDb25mb3JtYW5jZVJlc3VsdBIPCgd2ZXJzaW9uGAEgASgJEg4KBnNoYTI1NhgCIAEoCRIUCgxjaGVja2VkX3VuaXgYAyABKAMSDgoGcGFzc2VkGAQgASgFEg4KBmZhaWxlZBgFIAEoBRIPCgdza2lwcGVkGAYgASgFEi4KBmNoZWNrcxgHIAMoCzIeLmxpbmt0cmlhbC52MS5Db25mb3JtYW5jZUNoZWNrIlMKEENvbmZvcm1hbmNlQ2hlY2sSDAoEbmFtZRgBIAEoCRIPCgdvdXRjb21lGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSDwoHc2Vjb25kcxgEIAEoASIzChRDaGVja1Byb3RvY29sUmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBXF1aWNrGAIgASgIIpMBChVDaGVja1Byb3RvY29sUmVzcG9uc2USDQoFdG90YWwYAyABKAUSLwoFY2hlY2sYASABKAsyHi5saW5rdHJpYWwudjEuQ29uZm9ybWFuY2VDaGVja0gAEjEKBnJlc3VsdBgCIAEoCzIfLmxpbmt0cmlhbC52MS5Db25mb3JtYW5jZVJlc3VsdEgAQgcKBWV2ZW50MsECCgpMYWJTZXJ2aWNlEkwKCUxhYlN0YXR1cxIeLmxpbmt0cmlhbC52MS5MYWJTdGF0dXNSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkxhYlN0YXR1c1Jlc3BvbnNlEkAKBUxhYlVwEhoubGlua3RyaWFsLnYxLkxhYlVwUmVxdWVzdBobLmxpbmt0cmlhbC52MS5MYWJVcFJlc3BvbnNlEkYKB0xhYkRvd24SHC5saW5rdHJpYWwudjEuTGFiRG93blJlcXVlc3QaHS5saW5rdHJpYWwudjEuTGFiRG93blJlc3BvbnNlElsKDlNldENvbnRyb2xMaW5rEiMubGlua3RyaWFsLnYxLlNldENvbnRyb2xMaW5rUmVxdWVzdBokLmxpbmt0cmlhbC52MS5TZXRDb250cm9sTGlua1Jlc3BvbnNlMvYECg5DYXRhbG9nU2VydmljZRJMCglHZXRTb3VyY2USHi5saW5rdHJpYWwudjEuR2V0U291cmNlUmVxdWVzdBofLmxpbmt0cmlhbC52MS5HZXRTb3VyY2VSZXNwb25zZRJVCgxTYXZlVG9wb2xvZ3kSIS5saW5rdHJpYWwudjEuU2F2ZVRvcG9sb2d5UmVxdWVzdBoiLmxpbmt0cmlhbC52MS5TYXZlVG9wb2xvZ3lSZXNwb25zZRJbCg5EZWxldGVUb3BvbG9neRIjLmxpbmt0cmlhbC52MS5EZWxldGVUb3BvbG9neVJlcXVlc3QaJC5saW5rdHJpYWwudjEuRGVsZXRlVG9wb2xvZ3lSZXNwb25zZRJSCgtTYXZlUHJvZmlsZRIgLmxpbmt0cmlhbC52MS5TYXZlUHJvZmlsZVJlcXVlc3QaIS5saW5rdHJpYWwudjEuU2F2ZVByb2ZpbGVSZXNwb25zZRJYCg1EZWxldGVQcm9maWxlEiIubGlua3RyaWFsLnYxLkRlbGV0ZVByb2ZpbGVSZXF1ZXN0GiMubGlua3RyaWFsLnYxLkRlbGV0ZVByb2ZpbGVSZXNwb25zZRJYCg1MaXN0UHJvdG9jb2xzEiIubGlua3RyaWFsLnYxLkxpc3RQcm90b2NvbHNSZXF1ZXN0GiMubGlua3RyaWFsLnYxLkxpc3RQcm90b2NvbHNSZXNwb25zZRJaCg1DaGVja1Byb3RvY29sEiIubGlua3RyaWFsLnYxLkNoZWNrUHJvdG9jb2xSZXF1ZXN0GiMubGlua3RyaWFsLnYxLkNoZWNrUHJvdG9jb2xSZXNwb25zZTABQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_linktrial_v1_driver]);
 
 /**
  * @generated from message linktrial.v1.LabStatusRequest
@@ -382,6 +382,73 @@ export const DeleteTopologyResponseSchema: GenMessage<DeleteTopologyResponse> = 
   messageDesc(file_linktrial_v1_lab, 15);
 
 /**
+ * @generated from message linktrial.v1.SaveProfileRequest
+ */
+export type SaveProfileRequest = Message<"linktrial.v1.SaveProfileRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * YAML
+   *
+   * @generated from field: bytes text = 2;
+   */
+  text: Uint8Array;
+};
+
+/**
+ * Describes the message linktrial.v1.SaveProfileRequest.
+ * Use `create(SaveProfileRequestSchema)` to create a new message.
+ */
+export const SaveProfileRequestSchema: GenMessage<SaveProfileRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_lab, 16);
+
+/**
+ * @generated from message linktrial.v1.SaveProfileResponse
+ */
+export type SaveProfileResponse = Message<"linktrial.v1.SaveProfileResponse"> & {
+};
+
+/**
+ * Describes the message linktrial.v1.SaveProfileResponse.
+ * Use `create(SaveProfileResponseSchema)` to create a new message.
+ */
+export const SaveProfileResponseSchema: GenMessage<SaveProfileResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_lab, 17);
+
+/**
+ * @generated from message linktrial.v1.DeleteProfileRequest
+ */
+export type DeleteProfileRequest = Message<"linktrial.v1.DeleteProfileRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message linktrial.v1.DeleteProfileRequest.
+ * Use `create(DeleteProfileRequestSchema)` to create a new message.
+ */
+export const DeleteProfileRequestSchema: GenMessage<DeleteProfileRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_lab, 18);
+
+/**
+ * @generated from message linktrial.v1.DeleteProfileResponse
+ */
+export type DeleteProfileResponse = Message<"linktrial.v1.DeleteProfileResponse"> & {
+};
+
+/**
+ * Describes the message linktrial.v1.DeleteProfileResponse.
+ * Use `create(DeleteProfileResponseSchema)` to create a new message.
+ */
+export const DeleteProfileResponseSchema: GenMessage<DeleteProfileResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_lab, 19);
+
+/**
  * @generated from message linktrial.v1.ListProtocolsRequest
  */
 export type ListProtocolsRequest = Message<"linktrial.v1.ListProtocolsRequest"> & {
@@ -392,7 +459,7 @@ export type ListProtocolsRequest = Message<"linktrial.v1.ListProtocolsRequest"> 
  * Use `create(ListProtocolsRequestSchema)` to create a new message.
  */
 export const ListProtocolsRequestSchema: GenMessage<ListProtocolsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 16);
+  messageDesc(file_linktrial_v1_lab, 20);
 
 /**
  * @generated from message linktrial.v1.ListProtocolsResponse
@@ -409,7 +476,7 @@ export type ListProtocolsResponse = Message<"linktrial.v1.ListProtocolsResponse"
  * Use `create(ListProtocolsResponseSchema)` to create a new message.
  */
 export const ListProtocolsResponseSchema: GenMessage<ListProtocolsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 17);
+  messageDesc(file_linktrial_v1_lab, 21);
 
 /**
  * @generated from message linktrial.v1.ProtocolInfo
@@ -450,7 +517,7 @@ export type ProtocolInfo = Message<"linktrial.v1.ProtocolInfo"> & {
  * Use `create(ProtocolInfoSchema)` to create a new message.
  */
 export const ProtocolInfoSchema: GenMessage<ProtocolInfo> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 18);
+  messageDesc(file_linktrial_v1_lab, 22);
 
 /**
  * @generated from message linktrial.v1.ConformanceResult
@@ -499,7 +566,7 @@ export type ConformanceResult = Message<"linktrial.v1.ConformanceResult"> & {
  * Use `create(ConformanceResultSchema)` to create a new message.
  */
 export const ConformanceResultSchema: GenMessage<ConformanceResult> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 19);
+  messageDesc(file_linktrial_v1_lab, 23);
 
 /**
  * @generated from message linktrial.v1.ConformanceCheck
@@ -533,7 +600,7 @@ export type ConformanceCheck = Message<"linktrial.v1.ConformanceCheck"> & {
  * Use `create(ConformanceCheckSchema)` to create a new message.
  */
 export const ConformanceCheckSchema: GenMessage<ConformanceCheck> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 20);
+  messageDesc(file_linktrial_v1_lab, 24);
 
 /**
  * @generated from message linktrial.v1.CheckProtocolRequest
@@ -557,7 +624,7 @@ export type CheckProtocolRequest = Message<"linktrial.v1.CheckProtocolRequest"> 
  * Use `create(CheckProtocolRequestSchema)` to create a new message.
  */
 export const CheckProtocolRequestSchema: GenMessage<CheckProtocolRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 21);
+  messageDesc(file_linktrial_v1_lab, 25);
 
 /**
  * @generated from message linktrial.v1.CheckProtocolResponse
@@ -595,7 +662,7 @@ export type CheckProtocolResponse = Message<"linktrial.v1.CheckProtocolResponse"
  * Use `create(CheckProtocolResponseSchema)` to create a new message.
  */
 export const CheckProtocolResponseSchema: GenMessage<CheckProtocolResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 22);
+  messageDesc(file_linktrial_v1_lab, 26);
 
 /**
  * @generated from service linktrial.v1.LabService
@@ -675,6 +742,26 @@ export const CatalogService: GenService<{
     methodKind: "unary";
     input: typeof DeleteTopologyRequestSchema;
     output: typeof DeleteTopologyResponseSchema;
+  },
+  /**
+   * SaveProfile stores a radio profile in the same way.
+   *
+   * @generated from rpc linktrial.v1.CatalogService.SaveProfile
+   */
+  saveProfile: {
+    methodKind: "unary";
+    input: typeof SaveProfileRequestSchema;
+    output: typeof SaveProfileResponseSchema;
+  },
+  /**
+   * DeleteProfile refuses a profile that a saved plan, a topology or a node uses.
+   *
+   * @generated from rpc linktrial.v1.CatalogService.DeleteProfile
+   */
+  deleteProfile: {
+    methodKind: "unary";
+    input: typeof DeleteProfileRequestSchema;
+    output: typeof DeleteProfileResponseSchema;
   },
   /**
    * @generated from rpc linktrial.v1.CatalogService.ListProtocols

@@ -4,17 +4,17 @@
 
 // Plans stored at the orchestrator, and plans that start automatically at a time.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file linktrial/v1/library.proto.
  */
 export const file_linktrial_v1_library: GenFile = /*@__PURE__*/
-  fileDesc("ChpsaW5rdHJpYWwvdjEvbGlicmFyeS5wcm90bxIMbGlua3RyaWFsLnYxIpsBCglTYXZlZFBsYW4SDAoEbmFtZRgBIAEoCRIPCgdzaGlwcGVkGAIgASgIEisKB2NoYW5nZWQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXRpdGxlGAQgASgJEg8KB3N1bW1hcnkYBSABKAkSEAoIcHJvYmxlbXMYBiABKAUSEAoIcmV2aXNpb24YByABKAUiEgoQTGlzdFBsYW5zUmVxdWVzdCI7ChFMaXN0UGxhbnNSZXNwb25zZRImCgVwbGFucxgBIAMoCzIXLmxpbmt0cmlhbC52MS5TYXZlZFBsYW4iHgoOR2V0UGxhblJlcXVlc3QSDAoEbmFtZRgBIAEoCSJGCg9HZXRQbGFuUmVzcG9uc2USJQoEcGxhbhgBIAEoCzIXLmxpbmt0cmlhbC52MS5TYXZlZFBsYW4SDAoEdGV4dBgCIAEoDCI/Cg9TYXZlUGxhblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgR0ZXh0GAIgASgMEhAKCHJldmlzaW9uGAMgASgFIjkKEFNhdmVQbGFuUmVzcG9uc2USJQoEcGxhbhgBIAEoCzIXLmxpbmt0cmlhbC52MS5TYXZlZFBsYW4iIQoRRGVsZXRlUGxhblJlcXVlc3QSDAoEbmFtZRgBIAEoCSIUChJEZWxldGVQbGFuUmVzcG9uc2UiYQoPU2NoZWR1bGVSZXF1ZXN0EgwKBHBsYW4YASABKAkSJgoCYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG5hbWUYAyABKAkSCgoCYnkYBCABKAkiQQoQU2NoZWR1bGVSZXNwb25zZRItCghzY2hlZHVsZRgBIAEoCzIbLmxpbmt0cmlhbC52MS5TY2hlZHVsZWRQbGFuIqABCg1TY2hlZHVsZWRQbGFuEgoKAmlkGAEgASgJEgwKBHBsYW4YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG5hbWUYBCABKAkSCgoCYnkYBSABKAkSDQoFc3RhdGUYBiABKAkSDwoHbWVzc2FnZRgHIAEoCRITCgtjYW1wYWlnbl9pZBgIIAEoCSIWChRMaXN0U2NoZWR1bGVzUmVxdWVzdCJHChVMaXN0U2NoZWR1bGVzUmVzcG9uc2USLgoJc2NoZWR1bGVzGAEgAygLMhsubGlua3RyaWFsLnYxLlNjaGVkdWxlZFBsYW4iIwoVQ2FuY2VsU2NoZWR1bGVSZXF1ZXN0EgoKAmlkGAEgASgJIhgKFkNhbmNlbFNjaGVkdWxlUmVzcG9uc2UyxAQKDkxpYnJhcnlTZXJ2aWNlEkwKCUxpc3RQbGFucxIeLmxpbmt0cmlhbC52MS5MaXN0UGxhbnNSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkxpc3RQbGFuc1Jlc3BvbnNlEkYKB0dldFBsYW4SHC5saW5rdHJpYWwudjEuR2V0UGxhblJlcXVlc3QaHS5saW5rdHJpYWwudjEuR2V0UGxhblJlc3BvbnNlEkkKCFNhdmVQbGFuEh0ubGlua3RyaWFsLnYxLlNhdmVQbGFuUmVxdWVzdBoeLmxpbmt0cmlhbC52MS5TYXZlUGxhblJlc3BvbnNlEk8KCkRlbGV0ZVBsYW4SHy5saW5rdHJpYWwudjEuRGVsZXRlUGxhblJlcXVlc3QaIC5saW5rdHJpYWwudjEuRGVsZXRlUGxhblJlc3BvbnNlEkkKCFNjaGVkdWxlEh0ubGlua3RyaWFsLnYxLlNjaGVkdWxlUmVxdWVzdBoeLmxpbmt0cmlhbC52MS5TY2hlZHVsZVJlc3BvbnNlElgKDUxpc3RTY2hlZHVsZXMSIi5saW5rdHJpYWwudjEuTGlzdFNjaGVkdWxlc1JlcXVlc3QaIy5saW5rdHJpYWwudjEuTGlzdFNjaGVkdWxlc1Jlc3BvbnNlElsKDkNhbmNlbFNjaGVkdWxlEiMubGlua3RyaWFsLnYxLkNhbmNlbFNjaGVkdWxlUmVxdWVzdBokLmxpbmt0cmlhbC52MS5DYW5jZWxTY2hlZHVsZVJlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChpsaW5rdHJpYWwvdjEvbGlicmFyeS5wcm90bxIMbGlua3RyaWFsLnYxIpsBCglTYXZlZFBsYW4SDAoEbmFtZRgBIAEoCRIPCgdzaGlwcGVkGAIgASgIEisKB2NoYW5nZWQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXRpdGxlGAQgASgJEg8KB3N1bW1hcnkYBSABKAkSEAoIcHJvYmxlbXMYBiABKAUSEAoIcmV2aXNpb24YByABKAUiEgoQTGlzdFBsYW5zUmVxdWVzdCI7ChFMaXN0UGxhbnNSZXNwb25zZRImCgVwbGFucxgBIAMoCzIXLmxpbmt0cmlhbC52MS5TYXZlZFBsYW4iHgoOR2V0UGxhblJlcXVlc3QSDAoEbmFtZRgBIAEoCSJGCg9HZXRQbGFuUmVzcG9uc2USJQoEcGxhbhgBIAEoCzIXLmxpbmt0cmlhbC52MS5TYXZlZFBsYW4SDAoEdGV4dBgCIAEoDCI/Cg9TYXZlUGxhblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgR0ZXh0GAIgASgMEhAKCHJldmlzaW9uGAMgASgFIjkKEFNhdmVQbGFuUmVzcG9uc2USJQoEcGxhbhgBIAEoCzIXLmxpbmt0cmlhbC52MS5TYXZlZFBsYW4iIQoRRGVsZXRlUGxhblJlcXVlc3QSDAoEbmFtZRgBIAEoCSIUChJEZWxldGVQbGFuUmVzcG9uc2UijgEKD1NjaGVkdWxlUmVxdWVzdBIMCgRwbGFuGAEgASgJEiYKAmF0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRuYW1lGAMgASgJEgoKAmJ5GAQgASgJEisKCHBhdGllbmNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkEKEFNjaGVkdWxlUmVzcG9uc2USLQoIc2NoZWR1bGUYASABKAsyGy5saW5rdHJpYWwudjEuU2NoZWR1bGVkUGxhbiL0AQoNU2NoZWR1bGVkUGxhbhIKCgJpZBgBIAEoCRIMCgRwbGFuGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRuYW1lGAQgASgJEgoKAmJ5GAUgASgJEg0KBXN0YXRlGAYgASgJEg8KB21lc3NhZ2UYByABKAkSEwoLY2FtcGFpZ25faWQYCCABKAkSKwoIcGF0aWVuY2UYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFQoNcmVjdXJyZW5jZV9pZBgKIAEoCRIOCgZudW1iZXIYCyABKAUiFgoUTGlzdFNjaGVkdWxlc1JlcXVlc3QidgoVTGlzdFNjaGVkdWxlc1Jlc3BvbnNlEi4KCXNjaGVkdWxlcxgBIAMoCzIbLmxpbmt0cmlhbC52MS5TY2hlZHVsZWRQbGFuEi0KC3JlY3VycmVuY2VzGAIgAygLMhgubGlua3RyaWFsLnYxLlJlY3VycmVuY2UiIwoVQ2FuY2VsU2NoZWR1bGVSZXF1ZXN0EgoKAmlkGAEgASgJIhgKFkNhbmNlbFNjaGVkdWxlUmVzcG9uc2UiwwEKClJlY3VycmVuY2USCgoCaWQYASABKAkSDAoEcGxhbhgCIAEoCRIMCgRydWxlGAMgASgJEgwKBG5hbWUYBCABKAkSCgoCYnkYBSABKAkSDQoFc3RhdGUYBiABKAkSKAoEbmV4dBgHIAMoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoEbGFzdBgIIAMoCzIbLmxpbmt0cmlhbC52MS5TY2hlZHVsZWRQbGFuEg8KB21lc3NhZ2UYCSABKAkiKAoYUHJldmlld1JlY3VycmVuY2VSZXF1ZXN0EgwKBHJ1bGUYASABKAkigQEKGVByZXZpZXdSZWN1cnJlbmNlUmVzcG9uc2USDwoHcHJvYmxlbRgBIAEoCRIMCgRydWxlGAIgASgJEigKBG5leHQYAyADKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHpvbmUYBCABKAkSDQoFbG9jYWwYBSADKAkifgoZU2NoZWR1bGVSZWN1cnJlbmNlUmVxdWVzdBIMCgRwbGFuGAEgASgJEgwKBHJ1bGUYAiABKAkSDAoEbmFtZRgDIAEoCRIKCgJieRgEIAEoCRIrCghwYXRpZW5jZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJKChpTY2hlZHVsZVJlY3VycmVuY2VSZXNwb25zZRIsCgpyZWN1cnJlbmNlGAEgASgLMhgubGlua3RyaWFsLnYxLlJlY3VycmVuY2UivQEKF0NoYW5nZVJlY3VycmVuY2VSZXF1ZXN0EgoKAmlkGAEgASgJEjwKBmNoYW5nZRgCIAEoDjIsLmxpbmt0cmlhbC52MS5DaGFuZ2VSZWN1cnJlbmNlUmVxdWVzdC5DaGFuZ2UiWAoGQ2hhbmdlEhYKEkNIQU5HRV9VTlNQRUNJRklFRBAAEhAKDENIQU5HRV9QQVVTRRABEhEKDUNIQU5HRV9SRVNVTUUQAhIRCg1DSEFOR0VfUkVNT1ZFEAMiGgoYQ2hhbmdlUmVjdXJyZW5jZVJlc3BvbnNlMvYGCg5MaWJyYXJ5U2VydmljZRJMCglMaXN0UGxhbnMSHi5saW5rdHJpYWwudjEuTGlzdFBsYW5zUmVxdWVzdBofLmxpbmt0cmlhbC52MS5MaXN0UGxhbnNSZXNwb25zZRJGCgdHZXRQbGFuEhwubGlua3RyaWFsLnYxLkdldFBsYW5SZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLkdldFBsYW5SZXNwb25zZRJJCghTYXZlUGxhbhIdLmxpbmt0cmlhbC52MS5TYXZlUGxhblJlcXVlc3QaHi5saW5rdHJpYWwudjEuU2F2ZVBsYW5SZXNwb25zZRJPCgpEZWxldGVQbGFuEh8ubGlua3RyaWFsLnYxLkRlbGV0ZVBsYW5SZXF1ZXN0GiAubGlua3RyaWFsLnYxLkRlbGV0ZVBsYW5SZXNwb25zZRJJCghTY2hlZHVsZRIdLmxpbmt0cmlhbC52MS5TY2hlZHVsZVJlcXVlc3QaHi5saW5rdHJpYWwudjEuU2NoZWR1bGVSZXNwb25zZRJYCg1MaXN0U2NoZWR1bGVzEiIubGlua3RyaWFsLnYxLkxpc3RTY2hlZHVsZXNSZXF1ZXN0GiMubGlua3RyaWFsLnYxLkxpc3RTY2hlZHVsZXNSZXNwb25zZRJbCg5DYW5jZWxTY2hlZHVsZRIjLmxpbmt0cmlhbC52MS5DYW5jZWxTY2hlZHVsZVJlcXVlc3QaJC5saW5rdHJpYWwudjEuQ2FuY2VsU2NoZWR1bGVSZXNwb25zZRJkChFQcmV2aWV3UmVjdXJyZW5jZRImLmxpbmt0cmlhbC52MS5QcmV2aWV3UmVjdXJyZW5jZVJlcXVlc3QaJy5saW5rdHJpYWwudjEuUHJldmlld1JlY3VycmVuY2VSZXNwb25zZRJnChJTY2hlZHVsZVJlY3VycmVuY2USJy5saW5rdHJpYWwudjEuU2NoZWR1bGVSZWN1cnJlbmNlUmVxdWVzdBooLmxpbmt0cmlhbC52MS5TY2hlZHVsZVJlY3VycmVuY2VSZXNwb25zZRJhChBDaGFuZ2VSZWN1cnJlbmNlEiUubGlua3RyaWFsLnYxLkNoYW5nZVJlY3VycmVuY2VSZXF1ZXN0GiYubGlua3RyaWFsLnYxLkNoYW5nZVJlY3VycmVuY2VSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message linktrial.v1.SavedPlan
@@ -247,6 +247,13 @@ export type ScheduleRequest = Message<"linktrial.v1.ScheduleRequest"> & {
    * @generated from field: string by = 4;
    */
   by: string;
+
+  /**
+   * how late it may start, 10 s to 24 h; unset: 2 min
+   *
+   * @generated from field: google.protobuf.Duration patience = 5;
+   */
+  patience?: Duration | undefined;
 };
 
 /**
@@ -303,14 +310,14 @@ export type ScheduledPlan = Message<"linktrial.v1.ScheduledPlan"> & {
   by: string;
 
   /**
-   * waiting, started, failed, missed, cancelled
+   * waiting, started, failed, missed, cancelled, skipped
    *
    * @generated from field: string state = 6;
    */
   state: string;
 
   /**
-   * why it did not start
+   * why it did not start, or has not started yet
    *
    * @generated from field: string message = 7;
    */
@@ -320,6 +327,25 @@ export type ScheduledPlan = Message<"linktrial.v1.ScheduledPlan"> & {
    * @generated from field: string campaign_id = 8;
    */
   campaignId: string;
+
+  /**
+   * @generated from field: google.protobuf.Duration patience = 9;
+   */
+  patience?: Duration | undefined;
+
+  /**
+   * the rule by which it starts; empty: a single start
+   *
+   * @generated from field: string recurrence_id = 10;
+   */
+  recurrenceId: string;
+
+  /**
+   * which start of the rule it is, from 1
+   *
+   * @generated from field: int32 number = 11;
+   */
+  number: number;
 };
 
 /**
@@ -352,6 +378,13 @@ export type ListSchedulesResponse = Message<"linktrial.v1.ListSchedulesResponse"
    * @generated from field: repeated linktrial.v1.ScheduledPlan schedules = 1;
    */
   schedules: ScheduledPlan[];
+
+  /**
+   * all that were not removed
+   *
+   * @generated from field: repeated linktrial.v1.Recurrence recurrences = 2;
+   */
+  recurrences: Recurrence[];
 };
 
 /**
@@ -390,6 +423,267 @@ export type CancelScheduleResponse = Message<"linktrial.v1.CancelScheduleRespons
  */
 export const CancelScheduleResponseSchema: GenMessage<CancelScheduleResponse> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_library, 15);
+
+/**
+ * A plan that starts again and again by a rule, such as "daily 08:30 Europe/Berlin".
+ *
+ * @generated from message linktrial.v1.Recurrence
+ */
+export type Recurrence = Message<"linktrial.v1.Recurrence"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string plan = 2;
+   */
+  plan: string;
+
+  /**
+   * with everything that was left out when it was made
+   *
+   * @generated from field: string rule = 3;
+   */
+  rule: string;
+
+  /**
+   * of the campaigns, before the time of each start; empty: the plan's
+   *
+   * @generated from field: string name = 4;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string by = 5;
+   */
+  by: string;
+
+  /**
+   * active, paused, ended
+   *
+   * @generated from field: string state = 6;
+   */
+  state: string;
+
+  /**
+   * the next starts, at most three; none unless active
+   *
+   * @generated from field: repeated google.protobuf.Timestamp next = 7;
+   */
+  next: Timestamp[];
+
+  /**
+   * the last starts that have ended, at most five, newest first
+   *
+   * @generated from field: repeated linktrial.v1.ScheduledPlan last = 8;
+   */
+  last: ScheduledPlan[];
+
+  /**
+   * what is to be expected of the rule, as starts that will be skipped
+   *
+   * @generated from field: string message = 9;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message linktrial.v1.Recurrence.
+ * Use `create(RecurrenceSchema)` to create a new message.
+ */
+export const RecurrenceSchema: GenMessage<Recurrence> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_library, 16);
+
+/**
+ * @generated from message linktrial.v1.PreviewRecurrenceRequest
+ */
+export type PreviewRecurrenceRequest = Message<"linktrial.v1.PreviewRecurrenceRequest"> & {
+  /**
+   * @generated from field: string rule = 1;
+   */
+  rule: string;
+};
+
+/**
+ * Describes the message linktrial.v1.PreviewRecurrenceRequest.
+ * Use `create(PreviewRecurrenceRequestSchema)` to create a new message.
+ */
+export const PreviewRecurrenceRequestSchema: GenMessage<PreviewRecurrenceRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_library, 17);
+
+/**
+ * @generated from message linktrial.v1.PreviewRecurrenceResponse
+ */
+export type PreviewRecurrenceResponse = Message<"linktrial.v1.PreviewRecurrenceResponse"> & {
+  /**
+   * what is wrong with the rule; the other fields are empty then
+   *
+   * @generated from field: string problem = 1;
+   */
+  problem: string;
+
+  /**
+   * with everything that was left out
+   *
+   * @generated from field: string rule = 2;
+   */
+  rule: string;
+
+  /**
+   * at most three
+   *
+   * @generated from field: repeated google.protobuf.Timestamp next = 3;
+   */
+  next: Timestamp[];
+
+  /**
+   * whose times of day the rule has
+   *
+   * @generated from field: string zone = 4;
+   */
+  zone: string;
+
+  /**
+   * the same starts by the clocks of that zone
+   *
+   * @generated from field: repeated string local = 5;
+   */
+  local: string[];
+};
+
+/**
+ * Describes the message linktrial.v1.PreviewRecurrenceResponse.
+ * Use `create(PreviewRecurrenceResponseSchema)` to create a new message.
+ */
+export const PreviewRecurrenceResponseSchema: GenMessage<PreviewRecurrenceResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_library, 18);
+
+/**
+ * @generated from message linktrial.v1.ScheduleRecurrenceRequest
+ */
+export type ScheduleRecurrenceRequest = Message<"linktrial.v1.ScheduleRecurrenceRequest"> & {
+  /**
+   * @generated from field: string plan = 1;
+   */
+  plan: string;
+
+  /**
+   * @generated from field: string rule = 2;
+   */
+  rule: string;
+
+  /**
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string by = 4;
+   */
+  by: string;
+
+  /**
+   * how late each start may be, as of ScheduleRequest
+   *
+   * @generated from field: google.protobuf.Duration patience = 5;
+   */
+  patience?: Duration | undefined;
+};
+
+/**
+ * Describes the message linktrial.v1.ScheduleRecurrenceRequest.
+ * Use `create(ScheduleRecurrenceRequestSchema)` to create a new message.
+ */
+export const ScheduleRecurrenceRequestSchema: GenMessage<ScheduleRecurrenceRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_library, 19);
+
+/**
+ * @generated from message linktrial.v1.ScheduleRecurrenceResponse
+ */
+export type ScheduleRecurrenceResponse = Message<"linktrial.v1.ScheduleRecurrenceResponse"> & {
+  /**
+   * @generated from field: linktrial.v1.Recurrence recurrence = 1;
+   */
+  recurrence?: Recurrence | undefined;
+};
+
+/**
+ * Describes the message linktrial.v1.ScheduleRecurrenceResponse.
+ * Use `create(ScheduleRecurrenceResponseSchema)` to create a new message.
+ */
+export const ScheduleRecurrenceResponseSchema: GenMessage<ScheduleRecurrenceResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_library, 20);
+
+/**
+ * @generated from message linktrial.v1.ChangeRecurrenceRequest
+ */
+export type ChangeRecurrenceRequest = Message<"linktrial.v1.ChangeRecurrenceRequest"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: linktrial.v1.ChangeRecurrenceRequest.Change change = 2;
+   */
+  change: ChangeRecurrenceRequest_Change;
+};
+
+/**
+ * Describes the message linktrial.v1.ChangeRecurrenceRequest.
+ * Use `create(ChangeRecurrenceRequestSchema)` to create a new message.
+ */
+export const ChangeRecurrenceRequestSchema: GenMessage<ChangeRecurrenceRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_library, 21);
+
+/**
+ * @generated from enum linktrial.v1.ChangeRecurrenceRequest.Change
+ */
+export enum ChangeRecurrenceRequest_Change {
+  /**
+   * @generated from enum value: CHANGE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: CHANGE_PAUSE = 1;
+   */
+  PAUSE = 1,
+
+  /**
+   * starts that passed meanwhile are not made up
+   *
+   * @generated from enum value: CHANGE_RESUME = 2;
+   */
+  RESUME = 2,
+
+  /**
+   * campaigns that were started stay
+   *
+   * @generated from enum value: CHANGE_REMOVE = 3;
+   */
+  REMOVE = 3,
+}
+
+/**
+ * Describes the enum linktrial.v1.ChangeRecurrenceRequest.Change.
+ */
+export const ChangeRecurrenceRequest_ChangeSchema: GenEnum<ChangeRecurrenceRequest_Change> = /*@__PURE__*/
+  enumDesc(file_linktrial_v1_library, 21, 0);
+
+/**
+ * @generated from message linktrial.v1.ChangeRecurrenceResponse
+ */
+export type ChangeRecurrenceResponse = Message<"linktrial.v1.ChangeRecurrenceResponse"> & {
+};
+
+/**
+ * Describes the message linktrial.v1.ChangeRecurrenceResponse.
+ * Use `create(ChangeRecurrenceResponseSchema)` to create a new message.
+ */
+export const ChangeRecurrenceResponseSchema: GenMessage<ChangeRecurrenceResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_library, 22);
 
 /**
  * @generated from service linktrial.v1.LibraryService
@@ -431,8 +725,8 @@ export const LibraryService: GenService<{
     output: typeof DeletePlanResponseSchema;
   },
   /**
-   * Schedule starts a saved plan, as it is now, at a time. Where it cannot start then
-   * (a node is not connected), ListSchedules has the reason; it is not tried again.
+   * Schedule starts a saved plan, as it is now, at a time. Where nodes are missing then,
+   * it is tried again for as long as the schedule's patience; ListSchedules has the reason.
    *
    * @generated from rpc linktrial.v1.LibraryService.Schedule
    */
@@ -456,6 +750,35 @@ export const LibraryService: GenService<{
     methodKind: "unary";
     input: typeof CancelScheduleRequestSchema;
     output: typeof CancelScheduleResponseSchema;
+  },
+  /**
+   * PreviewRecurrence parses a rule and answers with the starts that follow from it now.
+   *
+   * @generated from rpc linktrial.v1.LibraryService.PreviewRecurrence
+   */
+  previewRecurrence: {
+    methodKind: "unary";
+    input: typeof PreviewRecurrenceRequestSchema;
+    output: typeof PreviewRecurrenceResponseSchema;
+  },
+  /**
+   * ScheduleRecurrence starts a saved plan, as it is now, again and again by a rule. Each
+   * start is in ListSchedules with its outcome.
+   *
+   * @generated from rpc linktrial.v1.LibraryService.ScheduleRecurrence
+   */
+  scheduleRecurrence: {
+    methodKind: "unary";
+    input: typeof ScheduleRecurrenceRequestSchema;
+    output: typeof ScheduleRecurrenceResponseSchema;
+  },
+  /**
+   * @generated from rpc linktrial.v1.LibraryService.ChangeRecurrence
+   */
+  changeRecurrence: {
+    methodKind: "unary";
+    input: typeof ChangeRecurrenceRequestSchema;
+    output: typeof ChangeRecurrenceResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_linktrial_v1_library, 0);

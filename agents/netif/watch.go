@@ -1,0 +1,168 @@
+package netif
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"linktrial/internal/notify"
+)
+
+// Watch watches the interface of one radio; see [Watches].
+type Watch struct {
+	read    func(known int) State // called with the lock
+	guard   *guard                // against other machines with the radio's address; nil: none
+	changed *notify.Notifier      // of all interfaces that are watched together
+
+	mu   sync.Mutex
+	want expected
+	// settingUp is until when the settings of an interface that has come back are those
+	// that it has.
+	settingUp time.Time
+	last      State     // that the interface had when it was there
+	out       string    // what is wrong with the interface itself now
+	conflict  string    // the hardware address of another machine with the radio's address
+	wrong     string    // what is wrong now
+	fault     string    // what was wrong last
+	until     time.Time // when that was seen last
+}
+
+// setUpWithin is how long an interface that has come back may be set up: who does that
+// sets its queueing discipline and routes one after the other.
+const setUpWithin = 10 * time.Second
+
+// start watches an interface until stop, which must be called after ctx has ended; who
+// calls has it look after each change. It expects the address where the interface has it
+// now, and where no MTU is stated, the one that it has now.
+func start(ctx context.Context, r Radio, changed *notify.Notifier, log *slog.Logger) (w *Watch, stop func(), err error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, nil, fmt.Errorf("interface %s cannot be watched: %w", r.Device, err)
+	}
+	log = log.With("interface", r.Device)
+	now := read(h, &r, 0)
+	// Who asks after the stop gets the last state: the handle is closed then.
+	var reading sync.Mutex
+	latest, stopped := now, false
+	reader := func(known int) State {
+		reading.Lock()
+		defer reading.Unlock()
+		if !stopped {
+			latest = read(h, &r, known)
+		}
+		return latest
+	}
+	w = &Watch{read: reader, want: expected{radio: &r, mtu: r.MTU, addressed: now.Addressed, settings: now.settings}, guard: newGuard(&r, log), changed: changed}
+	if w.want.mtu == 0 {
+		w.want.mtu = now.MTU
+	}
+	if now.Loopback {
+		w.want.mtu = 0
+	}
+	if now.There {
+		w.last = now
+	}
+	w.guard.renew(&now)
+	var guarding sync.WaitGroup
+	guarding.Go(func() { w.guard.keep(ctx, w.claimed) })
+	return w, func() {
+		guarding.Wait()
+		reading.Lock()
+		defer reading.Unlock()
+		stopped = true
+		h.Close()
+	}, nil
+}
+
+// look reads the state, and tells those who wait when it is another one.
+func (w *Watch) look(now time.Time) {
+	w.mu.Lock()
+	s := w.read(w.last.Index)
+	replaced := s.replaced(&w.last)
+	if s.settings == nil { // it cannot be used
+		w.want.settings = nil
+	}
+	if replaced != "" || w.want.settings == nil {
+		w.settingUp = now.Add(setUpWithin)
+	}
+	if now.Before(w.settingUp) {
+		w.want.settings = s.settings
+	}
+	out := s.wrong(&w.want)
+	if mended := out == "" && w.out != ""; mended || replaced != "" {
+		w.conflict = "" // asked for again
+		w.guard.renew(&s)
+	}
+	w.out = out
+	if s.There {
+		w.last = s
+	}
+	told := w.set(replaced, now)
+	w.mu.Unlock()
+	if told {
+		w.changed.Notify()
+	}
+}
+
+// set sets what is wrong from what is known, with the lock; told: who waits is to be told.
+func (w *Watch) set(replaced string, now time.Time) (told bool) {
+	wrong := w.out
+	switch {
+	case wrong != "":
+	case w.conflict != "":
+		wrong = fmt.Sprintf("another machine on the link has the address %s, too: %s; give one of them another one", w.want.radio.Address, w.conflict)
+	case w.fault != "" && w.guard.asking():
+		wrong = cmp.Or(replaced, w.wrong)
+	}
+	told = wrong != w.wrong || replaced != ""
+	if fault := cmp.Or(wrong, replaced, w.wrong); fault != "" {
+		w.fault, w.until = fault, now
+	}
+	w.wrong = wrong
+	return told
+}
+
+// claimed notes which other machine has the radio's address, empty for none, when that has
+// been asked for.
+func (w *Watch) claimed(mac string) {
+	w.mu.Lock()
+	w.conflict = mac
+	told := w.set("", time.Now())
+	w.mu.Unlock()
+	if told {
+		w.changed.Notify()
+	}
+}
+
+// Settled waits until it is known whether another machine has the radio's address when
+// the watch begins, or until ctx ends.
+func (w *Watch) Settled(ctx context.Context) { w.guard.settled(ctx) }
+
+// Since returns what was wrong at some time since a moment, empty for nothing, and a
+// channel that is closed when something else is wrong, or may be.
+func (w *Watch) Since(at time.Time) (fault string, more <-chan struct{}) {
+	more = w.changed.Changed()
+	w.look(time.Now())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fault == "" || w.wrong == "" && w.until.Before(at) {
+		return "", more
+	}
+	return w.fault, more
+}
+
+// State returns what is wrong now, empty for nothing, and a channel that is closed when
+// that changes, or may have.
+func (w *Watch) State() (fault string, changed <-chan struct{}) {
+	changed = w.changed.Changed()
+	w.look(time.Now())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wrong, changed
+}

@@ -1,0 +1,165 @@
+package packettimes
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"linktrial/executor/runsheet"
+	"linktrial/internal/packetsocket"
+	"linktrial/internal/radiocontrol"
+)
+
+// mostConnections bounds those that are told apart; of more, those that were idle longest
+// are forgotten.
+const mostConnections = 1024
+
+// opening is how many bytes what opens a connection has at most.
+const opening = radiocontrol.Opening
+
+// notes are the program at the interfaces of a node's radios, and what it keeps.
+type notes struct {
+	program     *ebpf.Program
+	connections *ebpf.Map // connection: moments
+	sizes       *ebpf.Map // of the payload for each listener, by its port from [runsheet.FirstPort] on
+
+	mu      sync.Mutex
+	devices map[string]socket // by the interface's name
+}
+
+// socket is that of one interface; index 0: there is none.
+type socket struct{ fd, index int }
+
+// connection is as the program has it.
+type connection struct {
+	Client, Listener uint16 // ports
+	Protocol         uint32
+}
+
+// moments are as the program has them. Times are of CLOCK_MONOTONIC; 0: it has not come.
+type moments struct {
+	Answered uint64 // 1: a packet of the listener has passed
+	Bytes    uint64 // to the listener, without the least headers
+	Since    uint64 // those of them that passed after the listener's first packet
+	Flowing  uint64 // when these were more than [radiocontrol.Opening]
+	All      uint64 // when Bytes were as many as the payload has
+}
+
+// took is the time from when the payload had begun until as many bytes as it has had
+// passed; 0: that is not known.
+func (m *moments) took() time.Duration {
+	if m.Flowing == 0 || m.All <= m.Flowing {
+		return 0
+	}
+	return time.Duration(m.All - m.Flowing)
+}
+
+func start(d direction, devices []string) (*notes, error) {
+	n, err := load(d)
+	if err != nil {
+		return nil, fmt.Errorf("packets of transfers cannot be timed: %w", err)
+	}
+	for _, name := range devices {
+		n.devices[name] = socket{}
+	}
+	if err := n.attach(); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+func load(d direction) (*notes, error) {
+	n := &notes{devices: map[string]socket{}}
+	var err error
+	n.connections, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_times", Type: ebpf.LRUHash, KeySize: keyBytes, ValueSize: valueBytes, MaxEntries: mostConnections})
+	if err == nil {
+		n.sizes, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_sizes", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: runsheet.LastPort - runsheet.FirstPort + 1})
+	}
+	if err == nil {
+		n.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lt_times", Type: ebpf.SocketFilter, License: "MIT", Instructions: instructions(d, n.connections.FD(), n.sizes.FD())})
+	}
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+// attach has the program see the packets of all interfaces; one that has come anew with
+// the same name is another one.
+func (n *notes) attach() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for name, s := range n.devices {
+		i, err := net.InterfaceByName(name)
+		if err == nil && i.Index == s.index {
+			continue
+		}
+		if s.index != 0 {
+			_ = unix.Close(s.fd) // nothing was sent
+			n.devices[name] = socket{}
+		}
+		fd := 0
+		if err == nil {
+			fd, err = packetsocket.OpenProgram(n.program.FD(), i.Index)
+		}
+		if err != nil {
+			return fmt.Errorf("packets of transfers on %s: %w", name, err)
+		}
+		n.devices[name] = socket{fd, i.Index}
+	}
+	return nil
+}
+
+// expect says how many bytes the payload of a listener's transfers has; 0: that is not known.
+func (n *notes) expect(port int, size int64) error {
+	if !runsheet.ListenerPort(port) {
+		return fmt.Errorf("packets of transfers: port %d, expected %d to %d", port, runsheet.FirstPort, runsheet.LastPort)
+	}
+	if err := n.sizes.Put(uint32(port-runsheet.FirstPort), uint64(size)); err != nil {
+		return fmt.Errorf("packets of transfers: %w", err)
+	}
+	return nil
+}
+
+// kept is what the program keeps of connections.
+func (n *notes) kept() (map[connection]moments, error) {
+	out := map[connection]moments{}
+	var k connection
+	var m moments
+	all := n.connections.Iterate()
+	for all.Next(&k, &m) {
+		out[k] = m
+	}
+	if err := all.Err(); err != nil {
+		return nil, fmt.Errorf("packets of transfers: %w", err)
+	}
+	return out, nil
+}
+
+// forget forgets a connection; what passes later is of another one.
+func (n *notes) forget(k connection) error {
+	if err := n.connections.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("packets of transfers: %w", err)
+	}
+	return nil
+}
+
+// Close ends it.
+func (n *notes) Close() error {
+	for _, s := range n.devices {
+		if s.index != 0 {
+			_ = unix.Close(s.fd) // nothing was sent
+		}
+	}
+	n.devices = nil
+	var errs []error
+	for _, x := range []interface{ Close() error }{n.program, n.connections, n.sizes} {
+		errs = append(errs, x.Close()) // of nil as well
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,298 @@
+package packettimes_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/agents/packettimes"
+	"linktrial/executor"
+	"linktrial/internal/namespace"
+	"linktrial/internal/namespace/namespacetest"
+	"linktrial/internal/process"
+)
+
+// far is another node, behind radio0.
+type far struct {
+	t    *testing.T
+	path string
+}
+
+// newFar makes radio0, with the addresses .1 and ::1 of its networks, and the other node
+// with .2 and ::2.
+func newFar(t *testing.T) *far {
+	ns, err := namespace.Unnamed()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = ns.Close() })
+	f := &far{t, fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), ns.Fd())}
+	namespacetest.IP(t, "link set lo up")
+	f.radio()
+	return f
+}
+
+func (f *far) radio() {
+	namespacetest.IP(f.t, "link add radio0 type veth peer name radio0 netns %s", f.path)
+	namespacetest.IP(f.t, "addr add 10.91.1.1/24 dev radio0")
+	namespacetest.IP(f.t, "addr add fd91::1/64 dev radio0 nodad")
+	namespacetest.IP(f.t, "link set radio0 up")
+	f.do(func() error {
+		for _, a := range []string{"addr add 10.91.1.2/24 dev radio0", "addr add fd91::2/64 dev radio0 nodad", "link set radio0 up"} {
+			if out, err := exec.CommandContext(f.t.Context(), "ip", strings.Fields(a)...).CombinedOutput(); err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+		}
+		return nil
+	})
+}
+
+func (f *far) do(what func() error) {
+	f.t.Helper()
+	require.NoError(f.t, process.InNamespace(f.path, what))
+}
+
+// takes listens there, and takes what one connection sends.
+func (f *far) takes(address string) (wait func()) {
+	var l net.Listener
+	f.do(func() (err error) {
+		l, err = net.Listen("tcp", address)
+		return err
+	})
+	var taking sync.WaitGroup
+	taking.Go(func() {
+		defer func() { _ = l.Close() }() // nothing was written
+		if c, err := l.Accept(); err == nil {
+			_, _ = io.Copy(io.Discard, c) // until its end
+			_ = c.Close()                 // nothing was written
+		}
+	})
+	return taking.Wait
+}
+
+// send sends so many bytes in steps over a time at the least, and returns how long that took.
+func send(t *testing.T, c net.Conn, size int, over time.Duration) time.Duration {
+	t.Helper()
+	const steps = 10
+	began := time.Now()
+	for i := range steps {
+		if i > 0 {
+			time.Sleep(over / (steps - 1))
+		}
+		for left := size / steps; left > 0; {
+			n, err := c.Write(make([]byte, min(left, 1000)))
+			require.NoError(t, err)
+			left -= n
+		}
+	}
+	return time.Since(began)
+}
+
+// What is noted of a connection is never more than the time in which its payload was
+// sent, and little less; packets before the listener's first one, of connections to other
+// ports and over other interfaces are not noted, and each attempt begins anew.
+func TestSent(t *testing.T) {
+	if !namespacetest.Alone(t) {
+		return
+	}
+	f := newFar(t)
+	c, err := packettimes.StartSent("radio0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	const size, over = 200_000, 500 * time.Millisecond
+	sizes := map[int]int64{5001: size, 5002: size, 5003: size, 5004: size}
+	tcp := func(address string) time.Duration {
+		t.Helper()
+		require.NoError(t, c.Begin(sizes))
+		wait := f.takes(address)
+		began := time.Now()
+		conn, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		send(t, conn, size, over)
+		require.NoError(t, conn.Close())
+		wait() // what was written may leave later
+		return time.Since(began)
+	}
+	sent := func(port int, took time.Duration) executor.PacketsTook {
+		t.Helper()
+		all, err := c.Took()
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.Equal(t, port, all[0].Port)
+		require.GreaterOrEqual(t, all[0].Bytes, int64(size))
+		require.LessOrEqual(t, all[0].Took, took)
+		// The first step of ten has more than 16 KiB.
+		require.Greater(t, all[0].Took, over*8/10)
+		return all[0]
+	}
+	for _, address := range []string{"10.91.1.2:5001", "[fd91::2]:5002"} {
+		port := 5001
+		if strings.HasPrefix(address, "[") {
+			port = 5002
+		}
+		took := tcp(address)
+		sent(port, took)
+	}
+
+	tcp("10.91.1.2:4999") // no listener's port
+	all, err := c.Took()
+	require.NoError(t, err)
+	require.Empty(t, all)
+
+	// Datagrams: the payload has not begun until the other end has sent one.
+	require.NoError(t, c.Begin(sizes))
+	var server net.PacketConn
+	f.do(func() (err error) {
+		server, err = net.ListenPacket("udp", "10.91.1.2:5003")
+		return err
+	})
+	defer func() { _ = server.Close() }() // nothing is lost
+	conn, err := net.Dial("udp", "10.91.1.2:5003")
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }() // nothing is lost
+	send(t, conn, size, 0)
+	all, err = c.Took()
+	require.NoError(t, err)
+	require.Equal(t, []executor.PacketsTook{{Port: 5003, Bytes: size}}, all)
+	_, client, err := server.ReadFrom(make([]byte, 2000))
+	require.NoError(t, err)
+	_, err = server.WriteTo([]byte{1}, client)
+	require.NoError(t, err)
+	_, err = conn.Read(make([]byte, 10))
+	require.NoError(t, err)
+	send(t, conn, size, 0)
+	all, err = c.Took() // as many bytes as the payload has had left before it began
+	require.NoError(t, err)
+	require.Equal(t, []executor.PacketsTook{{Port: 5003, Bytes: 2 * size}}, all)
+	require.NoError(t, c.Begin(sizes))
+	_, err = server.WriteTo([]byte{1}, client)
+	require.NoError(t, err)
+	_, err = conn.Read(make([]byte, 10))
+	require.NoError(t, err)
+	took := send(t, conn, size, over)
+	require.Equal(t, int64(size), sent(5003, took).Bytes)
+
+	// An interface that has come anew is found again.
+	namespacetest.IP(t, "link del radio0")
+	f.radio()
+	took = tcp("10.91.1.2:5004")
+	sent(5004, took)
+	require.NoError(t, c.Begin(sizes))
+	all, err = c.Took()
+	require.NoError(t, err)
+	require.Empty(t, all)
+
+	// A listener of which no size is known.
+	require.NoError(t, c.Begin(map[int]int64{5001: size}))
+	wait := f.takes("10.91.1.2:5004")
+	conn, err = net.Dial("tcp", "10.91.1.2:5004")
+	require.NoError(t, err)
+	send(t, conn, size, 0)
+	require.NoError(t, conn.Close())
+	wait()
+	all, err = c.Took()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Zero(t, all[0].Took)
+	require.ErrorContains(t, c.Begin(map[int]int64{80: size}), "port 80, expected 5001 to 5999")
+
+	namespacetest.IP(t, "link del radio0")
+	require.ErrorContains(t, c.Begin(sizes), "radio0")
+	_, err = packettimes.StartSent("radio0")
+	require.ErrorContains(t, err, "radio0")
+}
+
+// At the node that listens, what arrives is noted of each transfer, whatever those before
+// have left.
+func TestArrived(t *testing.T) {
+	if !namespacetest.Alone(t) {
+		return
+	}
+	f := newFar(t)
+	c, err := packettimes.StartArrived("radio0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	const size, over = 200_000, 500 * time.Millisecond
+	require.NoError(t, c.Listen(5001, size))
+	l, err := net.Listen("tcp", "10.91.1.1:5001")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }() // nothing was written
+	transfer := func(bytes int, from int) time.Duration {
+		t.Helper()
+		began, read := time.Now(), make(chan struct{})
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			f.do(func() error {
+				d := net.Dialer{}
+				if from > 0 {
+					d.LocalAddr = &net.TCPAddr{IP: net.IPv4(10, 91, 1, 2), Port: from}
+				}
+				conn, err := d.Dial("tcp", "10.91.1.1:5001")
+				if err != nil {
+					return err
+				}
+				// Without waiting for the other end: its port can be had again.
+				if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
+					return err
+				}
+				send(t, conn, bytes, over)
+				<-read
+				return conn.Close()
+			})
+		})
+		conn, err := l.Accept()
+		require.NoError(t, err)
+		_, err = io.CopyN(io.Discard, conn, int64(bytes))
+		require.NoError(t, err)
+		close(read)
+		_, _ = io.Copy(io.Discard, conn) // until it is reset
+		require.NoError(t, conn.Close())
+		sending.Wait()
+		return time.Since(began)
+	}
+	ended := func() time.Duration {
+		t.Helper()
+		took, err := c.Ended(5001)
+		require.NoError(t, err)
+		return took
+	}
+	for range 2 {
+		took := transfer(size, 0)
+		got := ended()
+		require.LessOrEqual(t, got, took)
+		require.Greater(t, got, over*8/10)
+	}
+	require.Zero(t, ended(), "nothing has arrived since")
+
+	// One that ended too early, and the next one has its port.
+	transfer(size/2, 40001)
+	require.Zero(t, ended())
+	transfer(size, 40001)
+	require.Zero(t, ended(), "its payload cannot be told from that of the one before")
+	took := transfer(size, 40001)
+	got := ended()
+	require.LessOrEqual(t, got, took)
+	require.Greater(t, got, over*8/10)
+
+	require.NoError(t, c.Listen(5001, 0))
+	transfer(size, 0)
+	require.Zero(t, ended(), "how many bytes it has is not known")
+
+	// An interface that has come anew is found at the next end.
+	require.NoError(t, c.Listen(5001, size))
+	namespacetest.IP(t, "link del radio0")
+	_, err = c.Ended(5001)
+	require.ErrorContains(t, err, "radio0")
+	f.radio()
+	require.Zero(t, ended())
+	took = transfer(size, 0)
+	got = ended()
+	require.LessOrEqual(t, got, took)
+	require.Greater(t, got, over*8/10)
+}

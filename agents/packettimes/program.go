@@ -1,0 +1,179 @@
+package packettimes
+
+import (
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+
+	"linktrial/executor/runsheet"
+)
+
+// The layout of [connection] and [moments], as the kernel keeps them.
+const (
+	keyBytes      = 8
+	valueBytes    = 40
+	fieldAnswered = 0
+	fieldBytes    = 8
+	fieldSince    = 16
+	fieldFlowing  = 24
+	fieldAll      = 32
+)
+
+// The fields of struct __sk_buff (linux/bpf.h) that are read.
+const (
+	skbLength = 0
+	skbType   = 4
+)
+
+// The places of variables on the stack.
+const (
+	stackKey   = -8
+	stackSize  = -16 // the key of the size: the listener's port, from [runsheet.FirstPort] on
+	stackValue = -56
+)
+
+// fetchAdd adds src to what is at a place, and has in src what was there before.
+func fetchAdd(dst, src asm.Register, offset int16) asm.Instruction {
+	i := asm.FetchAdd.Mem(dst, src, asm.DWord, offset)
+	i.Constant = unix.BPF_FETCH // ebpf 0.22 encodes an addition without it
+	return i
+}
+
+// leastHeaders are fewer bytes than the headers of a packet with payload have, IPv4's among
+// them: TCP; UDP; SCTP with that of a DATA chunk (RFC 9293, section 3.1; RFC 768; RFC 9260,
+// sections 3 and 3.3.1).
+var leastHeaders = []struct{ protocol, bytes int32 }{{unix.IPPROTO_TCP, 40}, {unix.IPPROTO_UDP, 28}, {unix.IPPROTO_SCTP, 48}}
+
+// direction is which packets have the payload, as a packet socket has them, and which come
+// from its receiver.
+type direction struct{ payload, answer int32 }
+
+var (
+	leaving  = direction{unix.PACKET_OUTGOING, unix.PACKET_HOST}
+	arriving = direction{unix.PACKET_HOST, unix.PACKET_OUTGOING}
+)
+
+// instructions are the program's. It returns 0 for every packet: the socket gets none. The
+// packet begins with its IP header. Fragments but the first, and IPv6 packets with
+// extension headers, are not seen: what is noted is never too long.
+//
+// Registers: R6 the packet, R7 its length, then without headers; R8 where the transport's
+// header begins, then the ports; R9 the protocol, then what is kept of the connection.
+func instructions(d direction, connections, sizes int) asm.Instructions {
+	const v4, v6, transport, payload, known, have, carries, counted, out = "v4", "v6", "transport", "payload", "known", "have", "carries", "counted", "out"
+	p := asm.Instructions{
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.LoadMem(asm.R7, asm.R6, skbLength, asm.Word),
+		asm.LoadAbs(0, asm.Byte),
+		asm.RSh.Imm(asm.R0, 4),
+		asm.JEq.Imm(asm.R0, 4, v4),
+		asm.JEq.Imm(asm.R0, 6, v6),
+		asm.Ja.Label(out),
+
+		asm.LoadAbs(6, asm.Half).WithSymbol(v4), // the fragment's offset
+		asm.And.Imm(asm.R0, 0x1fff),
+		asm.JNE.Imm(asm.R0, 0, out),
+		asm.LoadAbs(9, asm.Byte),
+		asm.Mov.Reg(asm.R9, asm.R0),
+		asm.LoadAbs(0, asm.Byte),
+		asm.And.Imm(asm.R0, 0xf),
+		asm.LSh.Imm(asm.R0, 2),
+		asm.Mov.Reg(asm.R8, asm.R0),
+		asm.Ja.Label(transport),
+
+		asm.LoadAbs(6, asm.Byte).WithSymbol(v6), // the next header
+		asm.Mov.Reg(asm.R9, asm.R0),
+		asm.Mov.Imm(asm.R8, 40),
+
+		asm.LoadInd(asm.R0, asm.R8, 0, asm.Word).WithSymbol(transport), // both ports
+		asm.Mov.Reg(asm.R8, asm.R0),
+	}
+	// The length without headers: never less than that of the payload.
+	for i, h := range leastHeaders {
+		this, next := "protocol"+string(rune('0'+i)), "protocol"+string(rune('1'+i))
+		p = append(p,
+			asm.JNE.Imm(asm.R9, h.protocol, next).WithSymbol(this),
+			asm.JLT.Imm(asm.R7, h.bytes, out),
+			asm.Sub.Imm(asm.R7, h.bytes),
+			asm.Ja.Label(known))
+	}
+	return append(p,
+		asm.Ja.Label(out).WithSymbol("protocol"+string(rune('0'+len(leastHeaders)))),
+
+		// The key: the client's port, the listener's, the protocol.
+		asm.StoreMem(asm.RFP, stackKey+4, asm.R9, asm.Word).WithSymbol(known),
+		asm.Mov.Reg(asm.R1, asm.R8),
+		asm.RSh.Imm(asm.R1, 16),     // the source port
+		asm.And.Imm(asm.R8, 0xffff), // the destination port
+		asm.LoadMem(asm.R0, asm.R6, skbType, asm.Word),
+		asm.JEq.Imm(asm.R0, d.payload, payload),
+		asm.JNE.Imm(asm.R0, d.answer, out),
+		asm.Mov.Reg(asm.R2, asm.R1),
+		asm.Mov.Reg(asm.R1, asm.R8),
+		asm.Mov.Reg(asm.R8, asm.R2),
+		asm.StoreMem(asm.RFP, stackKey, asm.R1, asm.Half).WithSymbol(payload),
+		asm.StoreMem(asm.RFP, stackKey+2, asm.R8, asm.Half),
+		asm.JLT.Imm(asm.R8, runsheet.FirstPort, out),
+		asm.JGT.Imm(asm.R8, runsheet.LastPort, out),
+		asm.Mov.Reg(asm.R8, asm.R0), // its type
+
+		asm.LoadMapPtr(asm.R1, connections),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, stackKey),
+		asm.FnMapLookupElem.Call(),
+		asm.JNE.Imm(asm.R0, 0, have),
+		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.RFP, stackValue+fieldAnswered, asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, stackValue+fieldBytes, asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, stackValue+fieldSince, asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, stackValue+fieldFlowing, asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, stackValue+fieldAll, asm.R1, asm.DWord),
+		asm.LoadMapPtr(asm.R1, connections),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, stackKey),
+		asm.Mov.Reg(asm.R3, asm.RFP),
+		asm.Add.Imm(asm.R3, stackValue),
+		asm.Mov.Imm(asm.R4, 1), // BPF_NOEXIST: another processor may have been first
+		asm.FnMapUpdateElem.Call(),
+		asm.LoadMapPtr(asm.R1, connections),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, stackKey),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, out),
+
+		asm.Mov.Reg(asm.R9, asm.R0).WithSymbol(have),
+		asm.JEq.Imm(asm.R8, d.payload, carries),
+		asm.Mov.Imm(asm.R1, 1),
+		asm.StoreMem(asm.R9, fieldAnswered, asm.R1, asm.DWord),
+		asm.Ja.Label(out),
+
+		asm.LoadMem(asm.R0, asm.R9, fieldAnswered, asm.DWord).WithSymbol(carries),
+		asm.JEq.Imm(asm.R0, 0, counted),
+		asm.Mov.Reg(asm.R8, asm.R7),
+		fetchAdd(asm.R9, asm.R8, fieldSince), // R8: before
+		asm.JGT.Imm(asm.R8, opening, counted),
+		asm.Add.Reg(asm.R8, asm.R7),
+		asm.JLE.Imm(asm.R8, opening, counted),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.R9, fieldFlowing, asm.R0, asm.DWord),
+
+		asm.LoadMem(asm.R1, asm.RFP, stackKey+2, asm.Half).WithSymbol(counted),
+		asm.Sub.Imm(asm.R1, runsheet.FirstPort),
+		asm.StoreMem(asm.RFP, stackSize, asm.R1, asm.Word),
+		asm.LoadMapPtr(asm.R1, sizes),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, stackSize),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, out),
+		asm.LoadMem(asm.R6, asm.R0, 0, asm.DWord), // the packet is not needed any more
+		asm.Mov.Reg(asm.R8, asm.R7),
+		fetchAdd(asm.R9, asm.R8, fieldBytes), // R8: before
+		asm.JGE.Reg(asm.R8, asm.R6, out),
+		asm.Add.Reg(asm.R8, asm.R7),
+		asm.JLT.Reg(asm.R8, asm.R6, out),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.R9, fieldAll, asm.R0, asm.DWord),
+
+		asm.Mov.Imm(asm.R0, 0).WithSymbol(out),
+		asm.Return(),
+	)
+}

@@ -1,0 +1,33 @@
+import { create } from '@bufbuild/protobuf'
+import { mount } from '@vue/test-utils'
+import { expect, it } from 'vitest'
+import { NodeSchema } from '@/gen/linktrial/v1/operator_pb'
+import NodeCard from './NodeCard.vue'
+
+const card = (clockOffsetSeconds: number, clockOffsetKnown = true) =>
+  mount(NodeCard, {
+    props: { node: create(NodeSchema, { name: 'server', clockOffsetSeconds, clockOffsetKnown }), versions: 1 },
+    global: { stubs: { RouterLink: true } },
+  })
+
+it.each([
+  [180, '3 min 0 s behind'],
+  [-180, '3 min 0 s ahead'],
+  [0.25, '250 ms behind'],
+])('a card whose clock is off by %f s is coloured and says so', (seconds, words) => {
+  const w = card(seconds)
+  expect(w.find('.fault.bad-text').text()).toContain(`Its clock is ${words}`)
+  expect(w.find('dd.bad-text').text()).toContain(words)
+  w.unmount()
+})
+
+it.each([
+  [0.09, true],
+  [0, true],
+  [180, false],
+])('a card with %f s (known: %s) is not', (seconds, known) => {
+  const w = card(seconds, known)
+  expect(w.find('.fault').exists()).toBe(false)
+  expect(w.find('dd.bad-text').exists()).toBe(false)
+  w.unmount()
+})
