@@ -29,30 +29,38 @@ const (
 // watchPauses tells drivers when their containers are paused and go on, until ctx ends.
 // ready is called when no later pause is missed.
 func (r *Runner) watchPauses(ctx context.Context, ready func()) {
-	since := ""
+	// The engine answers before it listens to its own events (moby, getEvents), so it is
+	// asked for those since a moment before as well, the first time and each time after.
+	last := time.Now()
 	for {
-		from := time.Now()
-		stream := r.engine.Events(ctx, client.EventsListOptions{Since: since, Filters: client.Filters{}.
-			Add("type", string(events.ContainerEventType)).Add("event", string(events.ActionPause), string(events.ActionUnPause)).Add("label", LabelAgent+"="+r.cfg.Agent)})
+		stream := r.engine.Events(ctx, client.EventsListOptions{
+			Since: fmt.Sprintf("%d.%09d", last.Unix(), last.Nanosecond()),
+			Filters: client.Filters{}.
+				Add("type", string(events.ContainerEventType)).Add("event", string(events.ActionPause), string(events.ActionUnPause)).Add("label", LabelAgent+"="+r.cfg.Agent),
+		})
 		ready()
-		err := r.takePauses(stream, &from)
+		err := r.takePauses(stream, &last)
 		if ctx.Err() != nil {
 			return
 		}
 		r.cfg.Logger.Debug("events of the container engine ended, and are asked for again", "error", err)
-		since = fmt.Sprintf("%d.%09d", from.Unix(), from.Nanosecond())
 		if !backoff.Sleep(ctx, eventsAgain) {
 			return
 		}
 	}
 }
 
-// takePauses takes the engine's events until they end; until is the time of the last one.
-func (r *Runner) takePauses(stream client.EventsResult, until *time.Time) error {
+// takePauses takes the engine's events until they end; last is the time of the latest one,
+// which the engine tells again where it is asked for those since then.
+func (r *Runner) takePauses(stream client.EventsResult, last *time.Time) error {
 	for {
 		select {
 		case m := <-stream.Messages:
-			*until = time.Unix(0, m.TimeNano)
+			at := time.Unix(0, m.TimeNano)
+			if !at.After(*last) {
+				continue
+			}
+			*last = at
 			r.mu.Lock()
 			d := r.running[m.Actor.ID]
 			r.mu.Unlock()
