@@ -24,8 +24,8 @@ ANSIBLE := $(or $(LINKTRIAL_ANSIBLE),/var/cache/linktrial/ansible)
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
 .PHONY: help deps deps-check deps-test kernel build drivers go-drivers web images rehearse bench clean \
-	kinds check compiled lint lint-web lint-shell lint-ansible verify verify-full generate \
-	sbom sign licences audit fuzz fuzz-turn stress faults test test-go test-race test-pages test-web test-ansible test-images test-kernels screenshots
+	kinds check lint lint-web lint-shell lint-ansible verify verify-full generate \
+	sbom sign licences audit fuzz fuzz-turn stress faults soak test test-units test-exact test-realtime test-pages test-web test-ansible test-images test-kernels screenshots
 
 help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
@@ -49,22 +49,24 @@ help:
 	@echo "  make verify        generated code is that of its sources"
 	@echo "make verify-full   generate all code and expect no difference (builds sqlc: some minutes, once)"
 	@echo
-	@echo "make test          every test, those of packages with goroutines under the race detector"
-	@echo "  make test-pages    of these, the ones of the pages"
-	@echo "  make test-go       of these, the ones of Go, all under go test"
-	@echo "  make test-race     of those, the packages with goroutines, under the race detector"
+	@echo "make test          every test of the gate: exact ones, then those in real time, then what failed again and alone"
+	@echo "  make test-units    of these, the models of the pages"
+	@echo "  make test-exact    of these, Go's exact ones (ONLY=executor: packages with this in their path)"
+	@echo "  make test-realtime of these, Go's in real time (ONLY=…)"
+	@echo "  make test-pages    of these, the ones of the pages (ONLY=run.test.ts)"
+	@echo "make soak          what takes long or draws at random and is not part of make test: soak tests, and fuzz targets for SOAK=30m"
 	@echo "make test-web      the ones of the pages in a browser, with screenshots in build/screenshots"
 	@echo "make screenshots   pictures of every page at four widths in three themes, to look at (TO=folder)"
 	@echo "make kinds         run the small plans of e2e/kinds and write the store that browser tests open every page with (some minutes)"
 	@echo "make fuzz          all fuzz targets for an hour together (FUZZTOTAL=60m; FUZZTIME=60s: each for a minute), and 10 000 mutated documents"
 	@echo "make fuzz-turn     a minute each of some fuzz targets that decode what other machines send, 8 minutes together; other ones after each commit"
-	@echo "make stress        every driver carries COUNT small transfers (10 000), and with sanitizers and race detector a tenth; ONLY=sctp: one driver (make test has 60 of each)"
+	@echo "make stress        every driver carries COUNT small transfers (10 000), and with sanitizers and race detector a tenth; ONLY=sctp: one driver (make soak has 60 of each)"
 	@echo "make faults        plans with injected faults on emulated radios and on the real path, about three minutes each, from a new seed (SEED=…; make test has shorter ones)"
 	@echo "make test-ansible  the playbooks on machines of their own (about 40 minutes; make test has the smallest of it)"
 	@echo "make test-images   the container images and both compose files (some ten minutes; not part of make test)"
 	@echo "make test-kernels  the drivers on Debian's kernels 6.1 and 6.12 in emulated machines (about 9 minutes; not part of make test)"
 	@echo
-	@echo ".ci/run            make test with make check beside it, and three minutes of make fuzz-turn: what every change must pass"
+	@echo ".ci/run            make check and make test: what every change must pass"
 
 deps:
 	@scripts/install-deps run build
@@ -149,7 +151,6 @@ fuzz-turn:
 # to stop in the middle: as it is installed, and in builds with sanitizers. ONLY=sctp/thread
 # is one driver in one build.
 COUNT ?= 10000
-ONLY ?=
 stress: drivers
 	LINKTRIAL_BIN=$(BIN) LINKTRIAL_STRESS=$(COUNT) $(SUDO) go test -count=1 -v -timeout 72h -run '^TestDrivers$$/$(subst /,$$/,$(ONLY))' ./protocols/protocoltest/stress
 
@@ -192,35 +193,37 @@ lint-shell: deps-check
 lint-ansible: deps-check
 	PATH=$(ANSIBLE)/bin:$$PATH ansible-lint --nocolor playbooks/site.yml playbooks/remove.yml
 
-# Every test: the pages first, so that the last line is the summary of Go's. Run at
-# the same time, both took two thirds of the time and all of two processors, and trials in
-# real time were disturbed. What Go's tests need compiled is compiled meanwhile, when a
-# processor has nothing else to do.
-test: deps-test build
-	@mkdir -p build; \
-	$(SUDO) scripts/idle $(MAKE) --no-print-directory compiled >build/compiled.log 2>&1 & compiled=$$!; \
-	$(MAKE) --no-print-directory test-pages || { kill $$compiled; exit 1; }; \
-	wait $$compiled || { cat build/compiled.log; exit 1; }
-	@$(MAKE) --no-print-directory test-go
+# Every test of the gate: those of the pages' models first, which take seconds; then Go's
+# exact tests; then, with nothing compiled or computed beside them, those in real time,
+# the pages in a browser among them; then what has failed, again and alone. The last
+# lines say it all (tools/testgate, internal/testkind).
+test: deps-test build kernel test-units
+	$(TESTS) -run exact,realtime -web web $(if $(LIMIT),-limit $(LIMIT))
 
-# What Go's tests need compiled that make build does not compile. It leaves bin/ as it is,
-# which tests of the pages use meanwhile.
-compiled:
-	$(LAB_KERNEL)
-	CGO_ENABLED=1 go build -race ./...
-
-test-pages: deps-test build
-	cd web && npm run --silent test -- --reporter=dot
-	cd web && LINKTRIAL_BIN=$(BIN) $(SUDO) ../scripts/in-memory npm run --silent test:browser
-
-test-go: deps-test build kernel
-	LINKTRIAL_BIN=$(BIN) $(SUDO) scripts/in-memory scripts/run-tests
-
-GO_TEST := LINKTRIAL_BIN=$(BIN) $(SUDO) scripts/in-memory go test -json -timeout 45m
+# A part of it: ONLY=executor has the packages with this in their path.
+ONLY ?=
+LIMIT :=
 TESTGATE := go run ./tools/testgate -expected tools/testgate/expected-skips.txt
+TESTS = LINKTRIAL_BIN=$(BIN) $(SUDO) scripts/in-memory $(TESTGATE) -unsteady tools/testgate/unsteady.txt $(if $(ONLY),-only $(ONLY))
 
-test-race: deps-test build kernel
-	race=$$(go run ./tools/racepackages); CGO_ENABLED=1 $(GO_TEST) -race $$race | $(TESTGATE)
+test-units: web/node_modules/.installed
+	cd web && npm run --silent test -- --reporter=dot
+
+test-exact: deps-test build kernel
+	$(TESTS) -run exact
+
+test-realtime: deps-test build kernel
+	$(TESTS) -run realtime
+
+test-pages: deps-test build test-units
+	$(TESTS) -run realtime -web web -only web/tests/$(ONLY)
+
+# What takes long or draws at random, and is not part of make test: soak tests, then fuzz
+# targets for SOAK.
+SOAK ?= 30m
+soak: deps-test build kernel
+	LINKTRIAL_SOAK=1 $(TESTS) -run soak -limit 3h
+	$(MAKE) --no-print-directory fuzz-turn FUZZTURN=$(SOAK)
 
 # The pages in a real browser, with a real orchestrator and lab; screenshots go to build/screenshots,
 # which make test-pages takes none of: they are for people, and cost processor time.

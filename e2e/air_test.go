@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/testkind"
 	"linktrial/orchestrator/report"
 )
 
@@ -89,6 +90,7 @@ func TestCountsThatTheRadioContradicts(t *testing.T) {
 
 // The same in virtual time.
 func TestCountsThatTheRadioContradictsInVirtualTime(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	p := newProgram(t)
 	p.run("rehearse", "--virtual", p.plan("contradicted", contradicted), "--drivers", boasters(t, p.bin))
 	expectCounted(t, p)
@@ -147,6 +149,7 @@ func TestListenerThatJams(t *testing.T) {
 // A listener that sends while others transfer spoils their attempts, which count for
 // nobody; in virtual time, where nobody can end it, the run ends.
 func TestListenerThatJamsInVirtualTime(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	p := newProgram(t)
 	stdout, stderr, code := p.run("rehearse", "--virtual", p.plan("jammed", jammed), "--drivers", liars(t))
 	if code == 0 {

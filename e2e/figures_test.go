@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/testkind"
 	"linktrial/orchestrator/report"
 )
 
@@ -118,6 +119,7 @@ func TestFalseFiguresDoNotCount(t *testing.T) {
 
 // The same in virtual time.
 func TestFalseFiguresDoNotCountInVirtualTime(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	p := newProgram(t)
 	stdout, stderr, _ := p.run("rehearse", "--virtual", p.plan("lying", lying), "--drivers", liars(t))
 	expectLies(t, p, stdout+stderr, journal.ReasonShorterThanRun, journal.ReasonLongerThanRun, journal.ReasonShorterThanRun)
@@ -227,6 +229,7 @@ func turningCatalog(t *testing.T) string {
 // time below what the radio needs is, where it is too short for the rules about
 // the executor's own clock.
 func TestFasterThanARadioWithTurns(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	p := newProgram(t)
 	stdout, stderr, _ := p.run("rehearse", "--virtual", "--catalog", turningCatalog(t), "--drivers", liars(t), p.plan("turns", `
 name: turns

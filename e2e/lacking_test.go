@@ -3,6 +3,8 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"linktrial/internal/testkind"
 )
 
 // A treatment whose congestion control no kernel has is listed as missing, with the
@@ -14,6 +16,7 @@ func TestRehearsalOfTreatmentThatKernelLacks(t *testing.T) {
 
 // The same in virtual time, where the guest's kernel counts.
 func TestVirtualRehearsalOfTreatmentThatKernelLacks(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	expectLacking(t, "virtual-client and virtual-server", "--virtual")
 }
 

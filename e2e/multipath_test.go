@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/testkind"
 )
 
 // twoRadios is a plan over nodes with two radios: the first of 2 Mbit/s, the second of
@@ -43,6 +44,7 @@ func TestMultipath(t *testing.T) {
 
 // The same in virtual time.
 func TestMultipathVirtual(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	p := newProgram(t)
 	stdout, stderr, code := p.run("rehearse", "--virtual", p.plan("two-radios", twoRadios))
 	if code != 0 {

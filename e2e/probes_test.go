@@ -15,6 +15,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/testkind"
 )
 
 // logged is a plan of probes whose packets are logged by both ends and by the radio:
@@ -63,6 +64,7 @@ func TestProbesAgreeWithTheRadio(t *testing.T) {
 
 // The same in virtual time, where computing takes no time.
 func TestProbesAgreeWithTheRadioVirtual(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	p := newProgram(t)
 	stdout, stderr, code := p.run("rehearse", "--virtual", p.plan("logged", logged))
 	if code != 0 {

@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/testkind"
 	"linktrial/orchestrator/report"
 )
 
 // The same plan and seed give byte-identical exports in two virtual runs, with all
 // drivers, also while other processes keep both processors busy.
 func TestVirtualRunsAreByteIdentical(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	export := func(p *program) map[string][]byte {
 		t.Helper()
 		stdout, stderr, code := p.run("rehearse", "--virtual", quickstart(t))
@@ -84,6 +86,7 @@ func firstDifference(a, b []byte) string {
 }
 
 func TestVirtualWithoutKernel(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	p := newProgram(t)
 	cmd := p.command("rehearse", "--virtual", quickstart(t))
 	// A root file system in which the cache is empty.
@@ -156,6 +159,7 @@ limits: {connect: 10s, transfer: 10h, attempts: 1}
 // of others: the channel is the same in each iteration but for its errors, which ARQ
 // repairs, and so is the time of each protocol that sends as much again.
 func TestTrialsLeaveNothingOnTheAir(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	p := newProgram(t)
 	out, errs, code := p.run("rehearse", "--virtual", "--yes", p.plan("air.yaml", `
 name: air
@@ -218,6 +222,7 @@ func nothingOfOthers(t *testing.T, treatment string, all []report.Attempt) {
 // started while its interface had another MTU, and kept packets of that size for attempts
 // that counted.
 func TestFaultsLeaveFiguresAlone(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	const plan = `
 name: figures
 radio: prc-117g-anw2c

@@ -13,12 +13,16 @@ import (
 
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
+	"linktrial/internal/testkind"
 )
 
 // A bare machine becomes a node that has enrolled and is connected, and the
-// second run of the playbook changes nothing. This is the smallest of these tests and
-// part of make test; the others are part of make test-ansible.
-func TestNode(t *testing.T) { becomesNode(t, suite) }
+// second run of the playbook changes nothing. This is the smallest of these tests, and
+// part of make soak; the others are part of make test-ansible.
+func TestNode(t *testing.T) {
+	testkind.OfTest(t, testkind.Soak, "boots a machine")
+	becomesNode(t, suite)
+}
 
 func becomesNode(t *testing.T, suite string) {
 	s := newSite(t)

@@ -1,43 +1,173 @@
-// Command testgate reads the output of one or more runs of go test -json, prints
-// what failed, what was skipped with its reason, and what took longest, and fails
-// unless every skipped test is expected: a test that skips in silence is a test
+// Command testgate runs the tests of the gate, each kind where it belongs
+// (internal/testkind), and says at the end what failed and where the time went.
+//
+//	testgate -run exact,realtime -web web    runs tests, and what failed again, alone
+//	go test -json … | testgate               judges the tests of another command
+//
+// It fails unless every skipped test is expected: a test that skips in silence is a test
 // that does not exist.
 package main
 
 import (
-	"bufio"
-	"cmp"
-	"encoding/json"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
+	"syscall"
 	"time"
 )
 
-type event struct {
-	Action  string
-	Package string
-	Test    string
-	Output  string
-	Elapsed float64
+type options struct {
+	run      string
+	web      string
+	skips    string
+	unsteady string
+	folder   string
+	only     string
+	limit    time.Duration
 }
 
 func main() {
-	expected := flag.String("expected", "", "file with a line for each test that may skip: package/Test")
+	var o options
+	flag.StringVar(&o.run, "run", "", "run tests of these kinds: exact, realtime, soak, separated by commas (default: read events of go test -json)")
+	flag.StringVar(&o.web, "web", "", "folder of the pages, whose tests in a browser run with those in real time")
+	flag.StringVar(&o.skips, "expected", "", "file with a line for each test that may skip: package/Test")
+	flag.StringVar(&o.unsteady, "unsteady", "", "file with a line for each test whose failure is told and does not count: package/Test, date, reason")
+	flag.StringVar(&o.folder, "folder", "build/tests", "folder for built test programs, which is emptied")
+	flag.StringVar(&o.only, "only", "", "only packages and files of pages whose path has this in it")
+	flag.DurationVar(&o.limit, "limit", 78*time.Minute, "end what runs after this time, and say what was not run")
 	flag.Parse()
-	allowed, err := readExpected(*expected)
+	ok, err := run(o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testgate:", err)
 		os.Exit(2)
 	}
-	os.Exit(run(os.Stdin, os.Stdout, allowed))
+	if !ok {
+		os.Exit(1)
+	}
 }
 
-func readExpected(path string) (map[string]bool, error) {
+func run(o options) (bool, error) {
+	skips, err := readNames(o.skips)
+	if err != nil {
+		return false, err
+	}
+	unsteady, err := readNames(o.unsteady)
+	if err != nil {
+		return false, err
+	}
+	if len(unsteady) > mostListed {
+		return false, fmt.Errorf("%s has %d tests, and %d at most: mend some", o.unsteady, len(unsteady), mostListed)
+	}
+	r := newResults(os.Stdout)
+	if o.run == "" {
+		err = r.read(os.Stdin)
+	} else {
+		err = o.tests(r)
+	}
+	if err != nil {
+		return false, err
+	}
+	v := r.judge(skips, unsteady)
+	r.print(v, os.Stdout)
+	return !v.red() && r.passed > 0, nil
+}
+
+// tests runs the tests of the kinds that were asked for.
+func (o options) tests(r *results) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("the gate's %s were over", o.limit))
+	defer cancel()
+	folder, err := filepath.Abs(o.folder)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	g := &gate{results: r, folder: folder}
+	if g.all, err = readPackages(); err != nil {
+		return err
+	}
+	g.all = selected(g.all, o.only)
+	var units []unit
+	for _, k := range strings.Split(o.run, ",") {
+		switch k {
+		case "exact":
+			g.exact(ctx)
+		case "realtime":
+			own, err := g.prepare(ctx, o, realTime)
+			if err != nil {
+				return err
+			}
+			units = append(units, own...)
+			g.inRealTime(ctx, "real-time tests", own)
+		case "soak":
+			own, err := g.prepare(ctx, options{only: o.only}, soak)
+			if err != nil {
+				return err
+			}
+			g.inRealTime(ctx, "soak tests", own)
+		default:
+			return fmt.Errorf("-run %s: expected exact, realtime or soak", k)
+		}
+	}
+	g.tryAgain(ctx, units)
+	return nil
+}
+
+// prepare builds what the tests of a kind need, and returns them.
+func (g *gate) prepare(ctx context.Context, o options, k kind) ([]unit, error) {
+	if err := g.build(ctx, k); err != nil {
+		return nil, err
+	}
+	units := unitsOf(g.all, k, g.binary)
+	if o.web == "" {
+		return units, nil
+	}
+	web, err := filepath.Abs(o.web)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := pageUnits(web)
+	if err != nil {
+		return nil, err
+	}
+	return spread(units, slices.DeleteFunc(pages, func(u unit) bool { return !strings.Contains(u.pkg, o.only) })), nil
+}
+
+// spread puts the pages evenly among the other units: a browser computes, and most of the
+// others wait.
+func spread(units, pages []unit) []unit {
+	var out []unit
+	for i, u := range pages {
+		out = append(append(out, u), units[i*len(units)/len(pages):(i+1)*len(units)/len(pages)]...)
+	}
+	if len(pages) == 0 {
+		return units
+	}
+	return out
+}
+
+func selected(all []goPackage, only string) []goPackage {
+	var out []goPackage
+	for _, p := range all {
+		if strings.Contains(p.ImportPath, only) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// readNames reads the first word of each line that is no comment.
+func readNames(path string) (map[string]bool, error) {
 	out := map[string]bool{}
 	if path == "" {
 		return out, nil
@@ -47,123 +177,9 @@ func readExpected(path string) (map[string]bool, error) {
 		return nil, err
 	}
 	for _, line := range strings.Split(string(b), "\n") {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			out[line] = true
+		if name, _, _ := strings.Cut(strings.TrimSpace(line), " "); name != "" && name[0] != '#' {
+			out[name] = true
 		}
 	}
 	return out, nil
-}
-
-// timing is how long a package or one of its top-level tests took.
-type timing struct {
-	name    string
-	seconds float64
-}
-
-const slowestShown = 10
-
-// printSlowest prints the slowest of what was timed, so that a gate that grows slow shows where.
-func printSlowest(out io.Writer, what string, timed []timing) {
-	slices.SortFunc(timed, func(a, b timing) int {
-		return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(a.name, b.name))
-	})
-	for i, t := range timed {
-		if i == slowestShown || t.seconds < 1 {
-			break
-		}
-		fmt.Fprintf(out, "slow  %-8s %6.1f s  %s\n", what, t.seconds, t.name)
-	}
-}
-
-func run(events io.Reader, out io.Writer, allowed map[string]bool) int {
-	began := time.Now()
-	var packages, tests []timing
-	output := map[string]*strings.Builder{}
-	var failed, skipped []string
-	passed, buildFailed := 0, false
-	in := bufio.NewScanner(events)
-	in.Buffer(nil, 1<<24)
-	for in.Scan() {
-		var e event
-		if json.Unmarshal(in.Bytes(), &e) != nil {
-			fmt.Fprintln(out, in.Text()) // go vet and the linker write plain text
-			continue
-		}
-		key := e.Package
-		if e.Test != "" {
-			key += "/" + e.Test
-		}
-		switch e.Action {
-		case "output":
-			if output[key] == nil {
-				output[key] = &strings.Builder{}
-			}
-			output[key].WriteString(e.Output)
-		case "build-output":
-			fmt.Fprint(out, e.Output)
-		case "build-fail":
-			buildFailed = true
-		case "pass":
-			if e.Test == "" {
-				fmt.Fprintf(out, "ok    %-48s %6.1f s\n", e.Package, e.Elapsed)
-				packages = append(packages, timing{key, e.Elapsed})
-			} else {
-				passed++
-				if !strings.Contains(e.Test, "/") {
-					tests = append(tests, timing{key, e.Elapsed})
-				}
-			}
-			delete(output, key)
-		case "skip":
-			if e.Test != "" {
-				skipped = append(skipped, key)
-			}
-		case "fail":
-			if e.Test == "" {
-				fmt.Fprintf(out, "FAIL  %-48s %6.1f s\n", e.Package, e.Elapsed)
-			}
-			failed = append(failed, key)
-			if b := output[key]; b != nil {
-				fmt.Fprint(out, b.String())
-			}
-		}
-	}
-	if err := in.Err(); err != nil {
-		fmt.Fprintln(os.Stderr, "testgate: read test output:", err)
-		return 2
-	}
-	bad := len(failed) > 0 || buildFailed
-	sort.Strings(skipped)
-	for _, s := range skipped {
-		mark := "expected"
-		if !allowed[s] {
-			mark, bad = "NOT EXPECTED (tools/testgate/expected-skips.txt)", true
-		}
-		reason := ""
-		if b := output[s]; b != nil {
-			reason = skipReason(b.String())
-		}
-		fmt.Fprintf(out, "skip  %s: %s: %s\n", s, mark, reason)
-	}
-	printSlowest(out, "package", packages)
-	printSlowest(out, "test", tests)
-	if passed == 0 {
-		fmt.Fprintln(out, "no test was executed")
-		bad = true
-	}
-	fmt.Fprintf(out, "took %s\n%d passed, %d failed, %d skipped\n", time.Since(began).Round(time.Second), passed, len(failed), len(skipped))
-	if bad {
-		return 1
-	}
-	return 0
-}
-
-func skipReason(output string) string {
-	for _, line := range strings.Split(output, "\n") {
-		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
-			return line
-		}
-	}
-	return "no reason given"
 }

@@ -1,46 +1,76 @@
 package main
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-func TestGate(t *testing.T) {
-	const (
-		pass = `{"Action":"pass","Package":"p","Test":"TestA","Elapsed":3.5}
+const (
+	passes = `{"Action":"pass","Package":"p","Test":"TestA","Elapsed":3.5}
 {"Action":"pass","Package":"p","Test":"TestA/one","Elapsed":3.4}
 {"Action":"pass","Package":"p","Elapsed":4.2}
 `
-		fail = `{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:3: got 1, expected 2\n"}
+	fails = `{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:3: got 1, expected 2\n"}
 {"Action":"fail","Package":"p","Test":"TestB","Elapsed":0}
+{"Action":"fail","Package":"p","Elapsed":1}
 `
-		skip = `{"Action":"output","Package":"p","Test":"TestC","Output":"=== RUN   TestC\n"}
+	subtest = `{"Action":"output","Package":"p","Test":"TestS/one","Output":"    s_test.go:9: no\n"}
+{"Action":"fail","Package":"p","Test":"TestS/one","Elapsed":0}
+{"Action":"fail","Package":"p","Test":"TestS","Elapsed":0}
+{"Action":"fail","Package":"p","Elapsed":1}
+`
+	skips = `{"Action":"output","Package":"p","Test":"TestC","Output":"=== RUN   TestC\n"}
 {"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:3: needs root\n"}
 {"Action":"skip","Package":"p","Test":"TestC","Elapsed":0}
 `
-		broken = `{"Action":"build-output","ImportPath":"q","Output":"q.go:1: no\n"}
+	broken = `{"Action":"build-output","ImportPath":"q","Output":"q.go:1: no\n"}
 {"Action":"build-fail","ImportPath":"q"}
+{"Action":"fail","Package":"q","Elapsed":0,"FailedBuild":"q"}
 `
-	)
+	unfinished = `{"Action":"output","Package":"p","Test":"TestH","Output":"panic: test timed out after 1s\n"}
+{"Action":"fail","Package":"p","Elapsed":3}
+`
+	crashes = `{"Action":"output","Package":"p","Test":"TestB","Output":"panic: no\n"}
+{"Action":"fail","Package":"p","Test":"TestB","Elapsed":0}
+{"Action":"fail","Package":"p","Elapsed":1}
+`
+)
+
+func TestVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   string
-		code int
+		red  bool
 		want []string
 		last string
 	}{
-		"all pass":         {pass, 0, []string{"slow  package     4.2 s  p\n", "slow  test        3.5 s  p/TestA\n"}, "2 passed, 0 failed, 0 skipped\n"},
-		"two runs":         {pass + pass, 0, nil, "4 passed, 0 failed, 0 skipped\n"},
-		"a failure":        {pass + fail, 1, []string{"b_test.go:3: got 1, expected 2"}, "2 passed, 1 failed, 0 skipped\n"},
-		"an expected skip": {pass + skip, 0, []string{"skip  p/TestC: expected"}, "2 passed, 0 failed, 1 skipped\n"},
-		"another skip":     {pass + strings.ReplaceAll(skip, "TestC", "TestD"), 1, []string{"skip  p/TestD: NOT EXPECTED", "needs root"}, "2 passed, 0 failed, 1 skipped\n"},
-		"a broken build":   {pass + broken, 1, []string{"q.go:1: no"}, "2 passed, 0 failed, 0 skipped\n"},
-		"no test":          {`{"Action":"pass","Package":"p","Elapsed":0}`, 1, []string{"no test was executed"}, "0 passed, 0 failed, 0 skipped\n"},
-		"text between":     {"vet: something\n" + pass, 0, []string{"vet: something\n"}, "2 passed, 0 failed, 0 skipped\n"},
+		"all pass":         {passes, false, []string{"slow  package     4.2 s  p\n", "slow  test        3.5 s  p/TestA\n"}, "2 passed, 0 failed, 0 skipped\n"},
+		"two runs":         {passes + passes, false, nil, "4 passed, 0 failed, 0 skipped\n"},
+		"a failure":        {passes + fails, true, []string{"FAILED: 1\n  p/TestB (0.0 s)\n    b_test.go:3: got 1, expected 2\n"}, "2 passed, 1 failed, 0 skipped\n"},
+		"a subtest":        {passes + subtest, true, []string{"FAILED: 1\n  p/TestS/one (0.0 s)\n    s_test.go:9: no\n"}, "2 passed, 1 failed, 0 skipped\n"},
+		"an expected skip": {passes + skips, false, []string{"skip  p/TestC: expected: c_test.go:3: needs root"}, "2 passed, 0 failed, 1 skipped\n"},
+		"another skip":     {passes + strings.ReplaceAll(skips, "TestC", "TestD"), true, []string{"skip  p/TestD: NOT EXPECTED"}, "2 passed, 0 failed, 1 skipped\n"},
+		"a broken build":   {passes + broken, true, []string{"q.go:1: no", "FAILED: 1\n  q ("}, "2 passed, 1 failed, 0 skipped\n"},
+		"a listed failure": {passes + strings.ReplaceAll(fails, "TestB", "TestL"), false, []string{"unsteady.txt): 1\n  p/TestL"}, "2 passed, 0 failed, 0 skipped\n"},
+		"a crash":          {passes + unfinished, true, []string{"FAILED: 1\n  p (3.0 s)\n    not finished: p/TestH\n"}, "2 passed, 1 failed, 0 skipped\n"},
+		"text between":     {"vet: something\n" + passes, false, []string{"vet: something\n"}, "2 passed, 0 failed, 0 skipped\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if code := run(strings.NewReader(c.in), &out, map[string]bool{"p/TestC": true}); code != c.code {
-				t.Errorf("exit code %d, expected %d", code, c.code)
+			r := newResults(&out)
+			if err := r.read(strings.NewReader(c.in)); err != nil {
+				t.Fatal(err)
+			}
+			v := r.judge(map[string]bool{"p/TestC": true}, map[string]bool{"p/TestL": true})
+			r.print(v, &out)
+			if v.red() != c.red {
+				t.Errorf("red is %v, expected %v", v.red(), c.red)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(out.String(), want) {
@@ -51,5 +81,183 @@ func TestGate(t *testing.T) {
 				t.Errorf("the last line is not %q:\n%s", c.last, out.String())
 			}
 		})
+	}
+}
+
+// A test that passed alone each time is unsteady, and five of them leave the gate green;
+// what failed again, what was not tried and what is never tried again is red.
+func TestTriedAgain(t *testing.T) {
+	passed, failed := attempt{passed: true}, attempt{}
+	for name, c := range map[string]struct {
+		again []attempt
+		count int
+		red   bool
+	}{
+		"passed twice":            {[]attempt{passed, passed}, 5, false},
+		"six of them":             {[]attempt{passed, passed}, 6, true},
+		"failed again":            {[]attempt{failed}, 1, true},
+		"failed the second time":  {[]attempt{passed, failed}, 1, true},
+		"there was time for one":  {[]attempt{passed}, 1, true},
+		"there was time for none": {nil, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newResults(os.Stdout)
+			for i := range c.count {
+				r.failures = append(r.failures, failure{pkg: "p", test: "Test" + string(rune('A'+i)), again: c.again})
+			}
+			if got := r.judge(nil, nil).red(); got != c.red {
+				t.Errorf("red is %v, expected %v", got, c.red)
+			}
+		})
+	}
+	g := gate{results: newResults(&strings.Builder{})}
+	if err := g.read(strings.NewReader(crashes)); err != nil {
+		t.Fatal(err)
+	}
+	g.tryAgain(t.Context(), nil)
+	for _, f := range g.failures {
+		if len(f.again) > 0 {
+			t.Errorf("%s crashed and was tried again", f.name())
+		}
+	}
+	if len(g.failures) == 0 || !g.judge(nil, nil).red() {
+		t.Error("a crash is not red")
+	}
+}
+
+func TestKindsOf(t *testing.T) {
+	const head = "package p\nimport \"linktrial/internal/testkind\"\n"
+	for name, c := range map[string]struct {
+		src  string
+		want map[string]kind // and of the package, under ""
+		bad  bool
+	}{
+		"nothing said":  {head + "func TestA(t *testing.T) {}\nfunc TestMain(m *testing.M) {}\nfunc Testing() {}", map[string]kind{"": exact, "TestA": exact}, false},
+		"of a package":  {head + "var _ = testkind.OfPackage(testkind.RealTime, \"r\")\nfunc TestA(t *testing.T) {}", map[string]kind{"": realTime, "TestA": realTime}, false},
+		"of a test":     {head + "var _ = testkind.OfPackage(testkind.RealTime, \"r\")\nfunc TestA(t *testing.T) { testkind.OfTest(t, testkind.Soak, \"r\") }\nfunc TestB(t *testing.T) {}", map[string]kind{"": realTime, "TestA": soak, "TestB": realTime}, false},
+		"not written":   {head + "var k = testkind.Soak\nfunc TestA(t *testing.T) { testkind.OfTest(t, k, \"r\") }", nil, true},
+		"twice":         {head + "var _ = testkind.OfPackage(testkind.Soak, \"r\")\nvar _ = testkind.OfPackage(testkind.Soak, \"r\")", nil, true},
+		"another thing": {head + "func TestA(t *testing.T) { other.OfTest(t, testkind.Soak, \"r\") }", map[string]kind{"": exact, "TestA": exact}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := parser.ParseFile(token.NewFileSet(), "p_test.go", c.src, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := kindsOf([]*ast.File{f})
+			if (err != nil) != c.bad {
+				t.Fatalf("error %v", err)
+			}
+			if c.bad {
+				return
+			}
+			got := maps.Clone(l.tests)
+			got[""] = l.kind
+			if !maps.Equal(got, c.want) {
+				t.Errorf("got %v, expected %v", got, c.want)
+			}
+		})
+	}
+}
+
+// Each test of a package runs in one place: as an exact one, in real time, or in a soak.
+func TestEveryTestRunsOnce(t *testing.T) {
+	p := goPackage{ImportPath: "m/p", Tests: testList{kind: realTime, tests: map[string]kind{"TestA": realTime, "TestB": exact, "TestC": soak, "TestD": realTime}}}
+	binary := func(goPackage) string { return "p.test" }
+	own := unitsOf([]goPackage{p}, realTime, binary)
+	if len(own) != 1 || !slices.Contains(own[0].command, "-test.skip=^(TestB|TestC)$") {
+		t.Errorf("in real time: %v", own)
+	}
+	if u := unitsOf([]goPackage{p}, soak, binary); len(u) != 1 || !slices.Contains(u[0].command, "-test.run=^(TestC)$") {
+		t.Errorf("in a soak: %v", u)
+	}
+	p.ImportPath = "e2e"
+	if u := unitsOf([]goPackage{p}, realTime, binary); len(u) != 2 || !slices.Contains(u[1].command, "-test.run=^(TestD)$") {
+		t.Errorf("apart: %v", u)
+	}
+	race, plain, parts := exactTests([]goPackage{
+		p,
+		{ImportPath: "m/race", Race: true, Tests: testList{kind: exact, tests: map[string]kind{"TestA": exact}}},
+		{ImportPath: "m/plain", Tests: testList{kind: exact, tests: map[string]kind{"TestA": exact}}},
+		{ImportPath: "m/mixed", Tests: testList{kind: exact, tests: map[string]kind{"TestA": exact, "TestB": realTime}}},
+		{ImportPath: "m/seeds", Tests: testList{kind: exact, tests: map[string]kind{}}},
+		{ImportPath: "m/real", Tests: testList{kind: realTime, tests: map[string]kind{"TestA": realTime}}},
+	})
+	if !slices.Equal(race, []string{"m/race"}) || !slices.Equal(plain, []string{"m/plain", "m/seeds"}) {
+		t.Errorf("with the race detector %v, without %v", race, plain)
+	}
+	if len(parts) != 2 || !slices.Equal(parts[0].args, []string{"-run", "^(TestB)$"}) || !slices.Equal(parts[1].args, []string{"-skip", "^(TestB)$"}) {
+		t.Errorf("in parts: %+v", parts)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	named := func(labels ...string) (out []unit) {
+		for _, l := range labels {
+			out = append(out, unit{label: l})
+		}
+		return out
+	}
+	for _, c := range []struct{ units, pages, want []unit }{
+		{named("1", "2", "3", "4", "5"), named("a", "b"), named("a", "1", "2", "b", "3", "4", "5")},
+		{named("1"), named("a", "b"), named("a", "b", "1")},
+		{named("1"), nil, named("1")},
+		{nil, named("a"), named("a")},
+	} {
+		got := spread(c.units, c.pages)
+		if !slices.EqualFunc(got, c.want, func(a, b unit) bool { return a.label == b.label }) {
+			t.Errorf("got %v, expected %v", got, c.want)
+		}
+	}
+}
+
+// A name of the list of unsteady tests that no test has, or of the expected skips, would
+// hide nothing, and be taken for a defect that is known.
+func TestListsNameTests(t *testing.T) {
+	all, err := readPackages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, p := range all {
+		for name := range p.Tests.tests {
+			known[p.ImportPath+"/"+name] = true
+		}
+	}
+	names, err := readNames("unsteady.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range names {
+		if file, ok := strings.CutPrefix(name, "web/"); ok {
+			if _, err := os.Stat(filepath.Join("..", "..", "web", file)); err != nil {
+				t.Error(err)
+			}
+		} else if !known[name] {
+			t.Errorf("unsteady.txt: no test %s", name)
+		}
+	}
+}
+
+func TestPressure(t *testing.T) {
+	p := parsePressure("some avg10=12.50 avg60=3.00 avg300=1.00 total=2500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
+	if p.percent != 12.5 || p.total.Seconds() != 2.5 {
+		t.Errorf("%+v", p)
+	}
+	if p := parsePressure("something else"); p.percent != 0 || p.total != 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestFirstLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"=== RUN TestA\n    a_test.go:3: got 1\n--- FAIL: TestA (0.00s)\n":                              "a_test.go:3: got 1",
+		"    a_test.go:7: \n\tError Trace:\tp/a_test.go:7\n\tError:      \tCondition never satisfied\n": "a_test.go:7: Error:      \tCondition never satisfied",
+		"AssertionError: no\n at web/tests/run.test.ts:12:3":                                            "web/tests/run.test.ts:12: AssertionError: no",
+		"": "no word",
+	} {
+		if got := firstLine(in); got != want {
+			t.Errorf("%q, expected %q", got, want)
+		}
 	}
 }

@@ -1,14 +1,8 @@
-// Command racepackages prints the packages whose tests run under the race
-// detector, one import path a line, or with -rest all others.
-//
-// A package belongs to the list when its own code, tests aside, starts a
-// goroutine or imports sync, sync/atomic or golang.org/x/sync.
 package main
 
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -36,6 +30,7 @@ var withoutRace = map[string]string{
 	"protocols/protocoltest":        "runs every driver as a process in real time; the harness in them has its own tests under the detector",
 }
 
+// goPackage is a package as go list has it, and what its sources say of its tests.
 type goPackage struct {
 	ImportPath   string
 	Dir          string
@@ -44,46 +39,42 @@ type goPackage struct {
 	TestGoFiles  []string
 	XTestGoFiles []string
 	Module       struct{ Path string }
-}
 
-func main() {
-	rest := flag.Bool("rest", false, "print the packages that are tested without the race detector")
-	flag.Parse()
-	race, plain, err := split()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "racepackages:", err)
-		os.Exit(1)
-	}
-	if *rest {
-		race = plain
-	}
-	fmt.Println(strings.Join(race, "\n"))
-}
-
-// split divides the module's packages into those tested under the race detector
-// and the others. A package without tests is among the others, where it is built.
-func split() (race, plain []string, err error) {
-	all, err := list()
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, p := range all {
-		concurrent, err := concurrent(p)
-		if err != nil {
-			return nil, nil, err
-		}
-		_, without := withoutRace[p.name()]
-		if tested := len(p.TestGoFiles)+len(p.XTestGoFiles) > 0; concurrent && tested && !without {
-			race = append(race, p.ImportPath)
-		} else {
-			plain = append(plain, p.ImportPath)
-		}
-	}
-	return race, plain, nil
+	// Race reports whether its tests run under the race detector: its own code, tests
+	// aside, starts a goroutine or imports sync, sync/atomic or golang.org/x/sync.
+	Race  bool     `json:"-"`
+	Tests testList `json:"-"`
 }
 
 // name is the import path within the module.
 func (p goPackage) name() string { return strings.TrimPrefix(p.ImportPath, p.Module.Path+"/") }
+
+func (p goPackage) testFiles() []string { return slices.Concat(p.TestGoFiles, p.XTestGoFiles) }
+
+// readPackages returns the module's packages that have tests.
+func readPackages() ([]goPackage, error) {
+	all, err := list()
+	if err != nil {
+		return nil, err
+	}
+	var out []goPackage
+	for _, p := range all {
+		if len(p.testFiles()) == 0 {
+			continue
+		}
+		c, err := concurrent(p)
+		if err != nil {
+			return nil, err
+		}
+		_, without := withoutRace[p.name()]
+		p.Race = c && !without
+		if p.Tests, err = readTests(p); err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
 
 func list() ([]goPackage, error) {
 	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Module", "linktrial/...")

@@ -1,0 +1,5 @@
+package agent
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "starts agents as processes, with drivers, and kills them")

@@ -1,0 +1,5 @@
+package packettimes_test
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "times packets in the kernel")

@@ -1,0 +1,5 @@
+package path
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "asks whether nodes in network namespaces reach each other")

@@ -1,0 +1,5 @@
+package preflight
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "measures a path between two agents")

@@ -1,0 +1,5 @@
+package silence
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "listens to packets on interfaces")

@@ -1,0 +1,5 @@
+package bundle
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.Exact, "has programs sign and unpack")

@@ -1,0 +1,5 @@
+package bench
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "measures rates and processor time")

@@ -1,0 +1,5 @@
+package enginetest
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "starts a container engine")

@@ -1,0 +1,50 @@
+// Package testkind says in a test's own code which kind of test it is, and so where the
+// gate runs it. tools/testgate reads these calls in the sources.
+//
+// A package says its kind once, at its top level:
+//
+//	var _ = testkind.OfPackage(testkind.RealTime, "starts agents as processes and kills them")
+//
+// A package that says nothing is Exact. A test of another kind than its package says so
+// in its first line:
+//
+//	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
+package testkind
+
+import (
+	"os"
+	"testing"
+)
+
+// Kind is where a test runs.
+type Kind int
+
+const (
+	// Exact tests are those whose result no load changes: pure code, code under
+	// testing/synctest, runs in the virtual-time lab. They run beside each other and,
+	// where the code has goroutines, under the race detector.
+	Exact Kind = iota
+	// RealTime tests need clocks, interfaces, containers, processes or browsers that
+	// run in real time. They run after the exact ones, with nothing that compiles or
+	// computes beside them.
+	RealTime
+	// Soak tests take long or draw at random. They are not in the gate: make soak runs
+	// them.
+	Soak
+)
+
+// Environment is set where soak tests are to run.
+const Environment = "LINKTRIAL_SOAK"
+
+// OfPackage says the kind of all tests of a package that say none of their own. The
+// reason is for people.
+func OfPackage(_ Kind, _ string) struct{} { return struct{}{} }
+
+// OfTest says the kind of a test, and skips it where it is a soak test and no soak is
+// run. The reason is for people.
+func OfTest(t testing.TB, kind Kind, reason string) {
+	t.Helper()
+	if kind == Soak && os.Getenv(Environment) == "" {
+		t.Skipf("a soak test (%s): make soak runs it", reason)
+	}
+}

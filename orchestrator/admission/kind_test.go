@@ -1,0 +1,5 @@
+package admission_test
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "holds connections against limits in time")

@@ -1,0 +1,5 @@
+package fleet_test
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "waits for nodes that poll")

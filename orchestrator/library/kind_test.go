@@ -1,0 +1,5 @@
+package library
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "starts plans at stated times")

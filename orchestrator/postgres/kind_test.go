@@ -1,0 +1,5 @@
+package postgres
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "starts databases as processes, and kills them")

@@ -1,0 +1,5 @@
+package edge_test
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "sends datagrams over sockets, against deadlines")

@@ -1,0 +1,5 @@
+package datagram
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "sends datagrams over sockets")

@@ -1,0 +1,5 @@
+package lttcp_test
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "carries transfers over sockets")

@@ -1,0 +1,5 @@
+package udt_test
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "checks the driver against the contract")

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// gate runs tests and gathers their results.
+type gate struct {
+	*results
+	all    []goPackage
+	folder string // for built test programs and results of pages
+}
+
+// start prepares a command that has a process group of its own, all of which is ended with
+// the context.
+func command(ctx context.Context, dir string, env []string, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// events runs a command whose standard output are events.
+func (g *gate) events(ctx context.Context, dir string, env []string, name string, args ...string) error {
+	cmd := command(ctx, dir, env, name, args...)
+	cmd.Stderr = os.Stderr
+	r, w := io.Pipe()
+	cmd.Stdout = w
+	read := make(chan error, 1)
+	go func() {
+		err := g.read(r)
+		r.CloseWithError(errors.Join(err, io.EOF)) // nothing blocks in writing to it
+		read <- err
+	}()
+	err := cmd.Run()
+	_ = w.Close() // the reader then sees the end
+	return errors.Join(err, <-read)
+}
+
+// goTest runs tests with go test, which builds what they need.
+func (g *gate) goTest(ctx context.Context, race bool, args ...string) error {
+	first := []string{"test", "-json", "-vet=off", "-count=1", "-timeout", exactLimit.String()}
+	var env []string
+	if race {
+		// The tests themselves build programs without cgo.
+		first, env = append(first, "-race", "-exec", "env CGO_ENABLED=0"), []string{"CGO_ENABLED=1"}
+	}
+	return g.events(ctx, "", env, "go", append(first, args...)...)
+}
+
+// part is the exact tests of a package that has others as well.
+type part struct {
+	pkg  goPackage
+	args []string // for go test
+}
+
+// exactTests are the packages whose exact tests run together, with and without the race
+// detector, and those of which a part is exact.
+func exactTests(all []goPackage) (race, plain []string, parts []part) {
+	for _, p := range all {
+		switch own := p.Tests.of(exact); {
+		case p.Tests.kind != exact && len(own) > 0:
+			parts = append(parts, part{p, []string{"-run", exactly(own...)}})
+		case p.Tests.kind != exact:
+		case !p.Tests.only():
+			parts = append(parts, part{p, []string{"-skip", exactly(append(p.Tests.of(realTime), p.Tests.of(soak)...)...)}})
+		case p.Race:
+			race = append(race, p.ImportPath)
+		default:
+			plain = append(plain, p.ImportPath)
+		}
+	}
+	return race, plain, parts
+}
+
+// exact runs the exact tests: those under the race detector on all processors, and
+// beside them one package after the other of the rest, of which some wait.
+func (g *gate) exact(ctx context.Context) {
+	defer g.part("exact tests", time.Now())
+	race, plain, parts := exactTests(g.all)
+	var both sync.WaitGroup
+	both.Go(func() {
+		if len(race) > 0 {
+			g.goneWrong(ctx, "the exact tests under the race detector", g.goTest(ctx, true, race...))
+		}
+	})
+	both.Go(func() {
+		for _, p := range parts {
+			g.goneWrong(ctx, p.pkg.ImportPath, g.goTest(ctx, p.pkg.Race, append(p.args, p.pkg.ImportPath)...))
+		}
+		if len(plain) > 0 {
+			g.goneWrong(ctx, "the exact tests without the race detector", g.goTest(ctx, false, append([]string{"-p", "1"}, plain...)...))
+		}
+	})
+	both.Wait()
+}
+
+// goneWrong notes that a command failed where no test of it says why.
+func (g *gate) goneWrong(ctx context.Context, what string, err error) {
+	var exit *exec.ExitError
+	if err == nil || errors.As(err, &exit) && g.anyFailed() && ctx.Err() == nil {
+		return
+	}
+	g.addFailure(failure{pkg: what, output: fmt.Sprintf("%v", errors.Join(err, context.Cause(ctx)))})
+}
+
+func (g *gate) anyFailed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.failures) > 0
+}
+
+// build builds the test programs of the packages with tests of a kind, so that nothing is
+// compiled beside these.
+func (g *gate) build(ctx context.Context, k kind) error {
+	defer g.part("building their programs", time.Now())
+	for _, p := range g.all {
+		if len(p.Tests.of(k)) == 0 {
+			continue
+		}
+		// Without symbols for debuggers: stacks of goroutines do not need them.
+		args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", g.binary(p)}
+		env := []string(nil)
+		if p.Race {
+			args, env = append(args, "-race"), []string{"CGO_ENABLED=1"}
+		}
+		cmd := command(ctx, "", env, "go", append(args, p.ImportPath)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			g.addFailure(failure{pkg: p.ImportPath, output: fmt.Sprintf("build: %v\n%s", err, out)})
+		}
+	}
+	return ctx.Err()
+}
+
+func (g *gate) binary(p goPackage) string {
+	return filepath.Join(g.folder, strings.ReplaceAll(p.name(), "/", "-")+".test")
+}
+
+// beside are the conditions under which a real-time test begins beside none, one or two
+// others: the pressure of the processor is below percent, or was not for patience. The
+// third one begins only where the others hardly compute.
+var beside = []struct {
+	percent  float64
+	patience time.Duration
+}{{30, time.Minute}, {30, 20 * time.Second}, {22, time.Hour}}
+
+// settle is how long what has just begun does not show in the pressure.
+const settle = 4 * time.Second
+
+// inRealTime runs tests that need time that others leave them, as many at once as leave the processors in peace.
+func (g *gate) inRealTime(ctx context.Context, what string, units []unit) {
+	defer g.part(what, time.Now())
+	ended := make(chan struct{}, len(units))
+	running := 0
+	var all sync.WaitGroup
+	for _, u := range units {
+		running = waitForTurn(ctx, running, ended)
+		if ctx.Err() != nil {
+			g.addFailure(failure{pkg: u.pkg, output: "not run: the gate's time was over"})
+			continue
+		}
+		running++
+		all.Go(func() {
+			g.run(ctx, u)
+			ended <- struct{}{}
+		})
+		select {
+		case <-ctx.Done():
+		case <-time.After(settle):
+		}
+	}
+	all.Wait()
+}
+
+// waitForTurn blocks until another test may begin, and returns how many run then.
+func waitForTurn(ctx context.Context, running int, ended <-chan struct{}) int {
+	for began := time.Now(); ctx.Err() == nil; {
+		if running < len(beside) {
+			if b := beside[running]; readPressure().percent < b.percent || time.Since(began) > b.patience {
+				return running
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-ended:
+			running--
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+	return running
+}
+
+// run runs a unit and notes the pressure beside what failed.
+func (g *gate) run(ctx context.Context, u unit) {
+	began, before := readPressure(), g.count()
+	limited, stop := context.WithTimeout(ctx, u.limit+time.Minute)
+	defer stop()
+	var err error
+	if u.page {
+		err = g.runPage(limited, u)
+	} else {
+		env := append([]string{"CGO_ENABLED=0", "PWD=" + u.dir}, u.env...)
+		err = g.events(limited, u.dir, env, u.command[0], u.command[1:]...)
+	}
+	if err != nil && g.count() == before && !g.failed(u.pkg) {
+		g.addFailure(failure{pkg: u.pkg, output: fmt.Sprintf("%s: %v", u.label, err)})
+	}
+	g.mu.Lock()
+	for i := range g.failures {
+		if f := &g.failures[i]; f.pkg == u.pkg && f.load == "" {
+			f.load = began.since()
+		}
+	}
+	g.mu.Unlock()
+	g.printf("      %-60s %6.1f s, %s\n", u.label, time.Since(began.at).Seconds(), began.since())
+}
+
+func (g *gate) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.failures)
+}
