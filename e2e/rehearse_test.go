@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/testkind"
 	"linktrial/orchestrator/report"
 )
 
@@ -50,10 +51,10 @@ func checkRun(t *testing.T, ds *report.Dataset) {
 		for i, tr := range run.Trials {
 			want := run.Sheet.Trials[i]
 			if tr.Index != i || tr.Treatment != want.Treatment || tr.Iteration != want.Iteration {
-				t.Errorf("trial %d is labelled %d, %s, iteration %d; the sheet says %s, %d", i, tr.Index, tr.Treatment, tr.Iteration, want.Treatment, want.Iteration)
+				testkind.Failed(t, "trial %d is labelled %d, %s, iteration %d; the sheet says %s, %d", i, tr.Index, tr.Treatment, tr.Iteration, want.Treatment, want.Iteration)
 			}
 			if tr.Verdict == "" || len(tr.Attempts) == 0 {
-				t.Errorf("trial %d was lost: verdict %q, %d attempts", i, tr.Verdict, len(tr.Attempts))
+				testkind.Failed(t, "trial %d was lost: verdict %q, %d attempts", i, tr.Verdict, len(tr.Attempts))
 			}
 			last := first // one that is found invalid later is repeated after other trials
 			for j, a := range tr.Attempts {
@@ -61,17 +62,17 @@ func checkRun(t *testing.T, ds *report.Dataset) {
 					first = a.Started
 				}
 				if a.Attempt != j+1 {
-					t.Errorf("trial %d: attempt %d stands at place %d", i, a.Attempt, j+1)
+					testkind.Failed(t, "trial %d: attempt %d stands at place %d", i, a.Attempt, j+1)
 				}
 				if a.Started.Before(last) {
 					t.Errorf("trial %d attempt %d started before the one ahead of it", i, a.Attempt)
 				}
 				last = a.Started
 				if j < len(tr.Attempts)-1 && a.Verdict == journal.Succeeded {
-					t.Errorf("trial %d was repeated after it had succeeded", i)
+					testkind.Failed(t, "trial %d was repeated after it had succeeded", i)
 				}
 				if a.Verdict == journal.Succeeded && !a.Verified {
-					t.Errorf("trial %d attempt %d counts, but the server's digest does not confirm it", i, a.Attempt)
+					testkind.Failed(t, "trial %d attempt %d counts, but the server's digest does not confirm it", i, a.Attempt)
 				}
 			}
 		}

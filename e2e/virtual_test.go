@@ -70,7 +70,7 @@ func TestVirtualRunsAreByteIdentical(t *testing.T) {
 	}
 	for name, b := range first {
 		if !bytes.Equal(b, second[name]) {
-			t.Errorf("%s differs: %s", name, firstDifference(b, second[name]))
+			testkind.Failed(t, "%s differs: %s", name, firstDifference(b, second[name]))
 		}
 	}
 }

@@ -12,6 +12,7 @@
 package testkind
 
 import (
+	"fmt"
 	"os"
 	"testing"
 )
@@ -35,6 +36,17 @@ const (
 
 // Environment is set where soak tests are to run.
 const Environment = "LINKTRIAL_SOAK"
+
+// Decided stands in a failure that a second run does not take back.
+const Decided = "no second run takes this back: "
+
+// Failed fails a test for what must never happen, not even once: a lost or repeated
+// trial, a finding of the audit, a difference of bytes. The gate does not try such a test
+// again.
+func Failed(t testing.TB, format string, a ...any) {
+	t.Helper()
+	t.Error(Decided + fmt.Sprintf(format, a...))
+}
 
 // OfPackage says the kind of all tests of a package that say none of their own. The
 // reason is for people.

@@ -14,14 +14,14 @@ const (
 	mostAgain = 15
 )
 
-// tryAgain runs each failed test again by itself, after all others have ended, unless its
-// failure is one that no second look takes back.
+// tryAgain runs each failed real-time test again by itself, after all others have ended,
+// unless its failure is one that no second look takes back.
 func (g *gate) tryAgain(ctx context.Context, units []unit) {
 	defer g.part("failed tests again, alone", time.Now())
 	seen := map[string]int{} // package and test, and where in failures
 	for i := range g.failures {
 		f := &g.failures[i]
-		if f.test == "" || final.MatchString(f.output) {
+		if f.test == "" || final.MatchString(f.output) || g.isExact(*f) {
 			continue
 		}
 		key := f.pkg + "/" + f.top()
@@ -45,6 +45,16 @@ func (g *gate) tryAgain(ctx context.Context, units []unit) {
 			}
 		}
 	}
+}
+
+// isExact reports whether a failed test is one that no load changes.
+func (g *gate) isExact(f failure) bool {
+	for _, p := range g.all {
+		if p.ImportPath == f.pkg {
+			return p.Tests.tests[f.top()] == exact
+		}
+	}
+	return false
 }
 
 // alone runs a failed test by itself.

@@ -29,6 +29,7 @@ type options struct {
 	unsteady string
 	folder   string
 	only     string
+	changed  string
 	limit    time.Duration
 }
 
@@ -40,6 +41,7 @@ func main() {
 	flag.StringVar(&o.unsteady, "unsteady", "", "file with a line for each test whose failure is told and does not count: package/Test, date, reason")
 	flag.StringVar(&o.folder, "folder", "build/tests", "folder for built test programs, which is emptied")
 	flag.StringVar(&o.only, "only", "", "only packages and files of pages whose path has this in it")
+	flag.StringVar(&o.changed, "changed", "", "only packages that what differs from this commit reaches; HEAD, of which nothing differs: what it changed itself")
 	flag.DurationVar(&o.limit, "limit", 78*time.Minute, "end what runs after this time, and say what was not run")
 	flag.Parse()
 	ok, err := run(o)
@@ -75,7 +77,8 @@ func run(o options) (bool, error) {
 	}
 	v := r.judge(skips, unsteady)
 	r.print(v, os.Stdout)
-	return !v.red() && r.passed > 0, nil
+	nothing := o.changed != "" && o.run != "" // to be tested is no failure then
+	return !v.red() && (r.passed > 0 || nothing), nil
 }
 
 // tests runs the tests of the kinds that were asked for.
@@ -97,6 +100,11 @@ func (o options) tests(r *results) error {
 		return err
 	}
 	g.all = selected(g.all, o.only)
+	if o.changed != "" {
+		if g.all, err = reachedBy(g.all, o.changed); err != nil {
+			return err
+		}
+	}
 	var units []unit
 	for _, k := range strings.Split(o.run, ",") {
 		switch k {

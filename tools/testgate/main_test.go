@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"linktrial/internal/testkind"
 )
 
 const (
@@ -110,18 +112,49 @@ func TestTriedAgain(t *testing.T) {
 			}
 		})
 	}
-	g := gate{results: newResults(&strings.Builder{})}
-	if err := g.read(strings.NewReader(crashes)); err != nil {
-		t.Fatal(err)
+}
+
+func TestNeverTriedAgain(t *testing.T) {
+	says := func(text string) string { return strings.ReplaceAll(crashes, "panic: no", text) }
+	for name, in := range map[string]string{
+		"a crash":                     crashes,
+		"a finding of the audit":      says("    a_test.go:3: FINDING trial 3: no record"),
+		"a lost trial":                says("    a_test.go:3: " + testkind.Decided + "trial 3 was lost"),
+		"the race detector":           says("WARNING: DATA RACE"),
+		"a sanitizer":                 says("==7==ERROR: AddressSanitizer: heap-use-after-free"),
+		"a test that no load changes": strings.ReplaceAll(fails, "TestB", "TestExact"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := gate{results: newResults(&strings.Builder{}), all: []goPackage{{ImportPath: "p", Tests: testList{tests: map[string]kind{"TestExact": exact, "TestB": realTime}}}}}
+			if err := g.read(strings.NewReader(in)); err != nil {
+				t.Fatal(err)
+			}
+			g.tryAgain(t.Context(), nil)
+			for _, f := range g.failures {
+				if len(f.again) > 0 {
+					t.Errorf("%s was tried again", f.name())
+				}
+			}
+			if len(g.failures) == 0 || !g.judge(nil, nil).red() {
+				t.Error("it is not red")
+			}
+		})
 	}
-	g.tryAgain(t.Context(), nil)
-	for _, f := range g.failures {
-		if len(f.again) > 0 {
-			t.Errorf("%s crashed and was tried again", f.name())
+}
+
+// A test of processes that are ended has their signals in its failures, and may be late.
+func TestFinalFailures(t *testing.T) {
+	for text, want := range map[string]bool{
+		"driver: exit signal: terminated":         false,
+		"signal: killed":                          false,
+		"driver: signal: segmentation fault":      true,
+		"signal: aborted (core dumped)":           true,
+		"    a_test.go:3: FINDING trial 3: twice": true,
+		"no findings":                             false,
+	} {
+		if got := final.MatchString(text); got != want {
+			t.Errorf("%q: final is %v, expected %v", text, got, want)
 		}
-	}
-	if len(g.failures) == 0 || !g.judge(nil, nil).red() {
-		t.Error("a crash is not red")
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"linktrial/internal/testkind"
 )
 
 // event is a line of go test -json.
@@ -221,4 +223,4 @@ func reason(output string) string {
 }
 
 // final are failures that trying again would hide.
-var final = regexp.MustCompile(`(?m)WARNING: DATA RACE|race detected during execution|^panic: |^fatal error: |(?:Address|Thread|Leak|UndefinedBehavior)Sanitizer|runtime error: |^SIG[A-Z]+: |signal: `)
+var final = regexp.MustCompile(`(?m)WARNING: DATA RACE|race detected during execution|^panic: |^fatal error: |(?:Address|Thread|Leak|UndefinedBehavior)Sanitizer|runtime error: |^SIG[A-Z]+: |signal: (?:segmentation fault|aborted|bus error|illegal instruction|floating point exception|bad system call)|(?:^|\s)FINDING |` + regexp.QuoteMeta(testkind.Decided))
