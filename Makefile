@@ -25,7 +25,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
 .PHONY: help deps deps-check deps-test kernel build drivers go-drivers web images rehearse bench clean \
 	kinds check lint lint-web lint-shell lint-ansible verify verify-full generate \
-	sbom sign licences audit fuzz fuzz-turn stress faults soak test test-units test-exact test-realtime test-pages test-web test-ansible test-images test-kernels screenshots
+	sbom sign licences audit fuzz fuzz-turn stress faults soak test test-units test-exact test-realtime test-pages test-fast gate-log test-web test-ansible test-images test-kernels screenshots
 
 help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
@@ -54,6 +54,8 @@ help:
 	@echo "  make test-exact    of these, Go's exact ones (ONLY=executor: packages with this in their path)"
 	@echo "  make test-realtime of these, Go's in real time (ONLY=…)"
 	@echo "  make test-pages    of these, the ones of the pages (ONLY=run.test.ts)"
+	@echo "make test-fast     Go's exact tests of what a change reaches, three minutes at most (SINCE=main: since another commit)"
+	@echo "make gate-log      the end of the last run of .ci/run on this machine, and the outcomes of those before"
 	@echo "make soak          what takes long or draws at random and is not part of make test: soak tests, and fuzz targets for SOAK=30m"
 	@echo "make test-web      the ones of the pages in a browser, with screenshots in build/screenshots"
 	@echo "make screenshots   pictures of every page at four widths in three themes, to look at (TO=folder)"
@@ -197,22 +199,42 @@ lint-ansible: deps-check
 # exact tests; then, with nothing compiled or computed beside them, those in real time,
 # the pages in a browser among them; then what has failed, again and alone. The last
 # lines say it all (tools/testgate, internal/testkind).
-test: deps-test build kernel test-units
+test: needs deps-test build kernel test-bases test-units
 	$(TESTS) -run exact,realtime -web web $(if $(LIMIT),-limit $(LIMIT))
+
+.PHONY: needs test-bases
+needs:
+	@scripts/gate-needs
+
+# What tests would else fetch: the room that they run in has no network.
+test-bases: deps-test
+	@$(SUDO) scripts/base-image --tar postgresql-17 postgresql-17-timescaledb >/dev/null
 
 # A part of it: ONLY=executor has the packages with this in their path.
 ONLY ?=
 LIMIT :=
+ROOM := scripts/test-room
 TESTGATE := go run ./tools/testgate -expected tools/testgate/expected-skips.txt
-TESTS = LINKTRIAL_BIN=$(BIN) $(SUDO) scripts/in-memory $(TESTGATE) -unsteady tools/testgate/unsteady.txt $(if $(ONLY),-only $(ONLY))
+TESTS = LINKTRIAL_BIN=$(BIN) $(SUDO) $(ROOM) $(TESTGATE) -unsteady tools/testgate/unsteady.txt $(if $(ONLY),-only $(ONLY))
+
+# Those of the exact ones that a change reaches, through the packages that import what it
+# changed. What has not ended after three minutes is said, and is red.
+SINCE := HEAD
+test-fast: go-drivers
+	go build $(GOFLAGS_BUILD) -o $(BIN)/linktrial ./cmd/linktrial
+	$(TESTS) -run exact -changed $(SINCE) -limit 3m
+
+# Why the last gate on this machine ended as it did.
+gate-log:
+	@scripts/gate-log
 
 test-units: web/node_modules/.installed
 	cd web && npm run --silent test -- --reporter=dot
 
-test-exact: deps-test build kernel
+test-exact: deps-test build kernel test-bases
 	$(TESTS) -run exact
 
-test-realtime: deps-test build kernel
+test-realtime: deps-test build kernel test-bases
 	$(TESTS) -run realtime
 
 test-pages: deps-test build test-units
@@ -221,14 +243,15 @@ test-pages: deps-test build test-units
 # What takes long or draws at random, and is not part of make test: soak tests, then fuzz
 # targets for SOAK.
 SOAK ?= 30m
-soak: deps-test build kernel
+soak: ROOM += --network # machines that install packages
+soak: deps-test build kernel test-bases
 	LINKTRIAL_SOAK=1 $(TESTS) -run soak -limit 3h
 	$(MAKE) --no-print-directory fuzz-turn FUZZTURN=$(SOAK)
 
 # The pages in a real browser, with a real orchestrator and lab; screenshots go to build/screenshots,
 # which make test-pages takes none of: they are for people, and cost processor time.
 test-web: deps-test build
-	cd web && LINKTRIAL_BIN=$(BIN) LINKTRIAL_SHOTS=$(CURDIR)/build/screenshots $(SUDO) ../scripts/in-memory npm run --silent test:browser
+	cd web && LINKTRIAL_BIN=$(BIN) LINKTRIAL_SHOTS=$(CURDIR)/build/screenshots $(SUDO) ../scripts/test-room npm run --silent test:browser
 
 # The store with a campaign of every kind of plan and outcome (e2e/kinds/README.md), made
 # again: in the virtual-time lab and in a lab in real time.
