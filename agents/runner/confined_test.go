@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -59,11 +60,17 @@ func hostile(t *testing.T) *site {
 	if err := os.WriteFile(filepath.Join(folder, "driver.yaml"), []byte(hostileManifest), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// An installed driver's, whatever the umask is.
+	for path, mode := range map[string]os.FileMode{folder: 0o755, filepath.Join(folder, "hostile"): 0o755, filepath.Join(folder, "driver.yaml"): 0o644} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// Modes as the programs write them, the journal's and a world-readable key too: the
 	// rule does not depend on them.
 	for name, mode := range map[string]os.FileMode{"identity.pem": 0o600, "authority.pem": 0o600, "trusted-keys": 0o644, "journal.jsonl": 0o644} {
 		path := filepath.Join(s.state, name)
-		if err := os.WriteFile(path, []byte("secret\n"), mode); err != nil {
+		if err := errors.Join(os.WriteFile(path, []byte("secret\n"), 0o600), os.Chmod(path, mode)); err != nil {
 			t.Fatal(err)
 		}
 		s.forbidden = append(s.forbidden, "read:"+path, "write:"+path)
@@ -113,8 +120,18 @@ func (s *site) run(t *testing.T, cfg runner.Config, tries ...string) (map[string
 }
 
 // A hostile driver reads no key and no journal, connects to no database, traces and kills
-// no agent; without the confinement it does all of it.
+// no agent; without the confinement it does all of it. The agent's umask changes none of it.
 func TestHostileDriver(t *testing.T) {
+	for _, mask := range []int{0o022, 0o077} {
+		t.Run(fmt.Sprintf("umask %03o", mask), func(t *testing.T) {
+			old := unix.Umask(mask)
+			defer unix.Umask(old)
+			testHostileDriver(t)
+		})
+	}
+}
+
+func testHostileDriver(t *testing.T) {
 	s := hostile(t)
 	connect, kill := "connect:"+s.socket, fmt.Sprintf("kill:%d", s.agent)
 	log := strings.Repeat("0a", 16) + ".client.log"

@@ -223,7 +223,7 @@ func makeScrap(dataDir string) (string, error) {
 }
 
 func makeFolder(dir string) (made bool, err error) {
-	if err := os.Mkdir(dir, 0o755); err == nil {
+	if err := postgres.Mkdir(dir); err == nil {
 		return true, nil
 	} else if !errors.Is(err, fs.ErrExist) {
 		return false, fmt.Errorf("data folder: %w", err)

@@ -31,7 +31,7 @@ const lockFile = "orchestrator.lock"
 // folder where there is none. The kernel drops the lock with the process,
 // however that ends. [ErrInUse] where somebody else has it; the text names who.
 func Lock(dir string, as User) (release func(), err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	path := filepath.Join(dir, lockFile)

@@ -78,7 +78,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	s := &Server{cfg: cfg, data: filepath.Join(dir, Folder), log: log, wake: make(chan struct{}), done: make(chan struct{})}

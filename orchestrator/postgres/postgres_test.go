@@ -163,10 +163,19 @@ func TestLifeOfADataFolder(t *testing.T) {
 }
 
 // Where the data folder's path is too long for a socket, the server is found all the same.
+// Folders that the server made its user may enter, whatever the umask is.
 func TestRunningURL(t *testing.T) {
-	for name, folder := range map[string]string{"short": "d", "long": strings.Repeat("long/", 25)} {
+	for name, c := range map[string]struct {
+		folder string
+		umask  int
+	}{
+		"short": {"d", 0o022}, "long": {strings.Repeat("long/", 25), 0o022},
+		"short, umask 077": {"d", 0o077}, "long, umask 077": {strings.Repeat("long/", 25), 0o077},
+	} {
 		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(dataDir(t), folder)
+			old := syscall.Umask(c.umask)
+			defer syscall.Umask(old)
+			dir := filepath.Join(dataDir(t), c.folder)
 			_, running, err := RunningURL(t.Context(), dir)
 			require.NoError(t, err)
 			require.False(t, running, "there is no database")

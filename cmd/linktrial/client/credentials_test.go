@@ -3,6 +3,7 @@ package client
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -56,21 +57,27 @@ func TestCredentialsAreBounded(t *testing.T) {
 		"is 100 GiB long, expected at most 1 MiB": func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 100<<30))
 		},
-		"is a named pipe, expected a regular file":        func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"other users can read":                            func(path string) error { return os.WriteFile(path, nil, 0o644) },
+		"is a named pipe, expected a regular file": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"other users can read": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o644)) // whatever the umask is
+		},
 		"is a folder, expected a regular file":            func(path string) error { return os.Mkdir(path, 0o700) },
 		"unexpected end of JSON input: remove it and log": func(path string) error { return os.WriteFile(path, nil, 0o600) },
 	} {
-		t.Run(want, func(t *testing.T) {
-			t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-			path, err := credentialsPath()
-			if err := errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700), harm(path)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err = ReadCredentials(); err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), path) != 1 {
-				t.Fatalf("%v, expected %q and the path once", err, want)
-			}
-		})
+		for _, mask := range []int{0o022, 0o077} {
+			t.Run(fmt.Sprintf("%s, umask %03o", want, mask), func(t *testing.T) {
+				old := syscall.Umask(mask)
+				defer syscall.Umask(old)
+				t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+				path, err := credentialsPath()
+				if err := errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700), harm(path)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err = ReadCredentials(); err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), path) != 1 {
+					t.Fatalf("%v, expected %q and the path once", err, want)
+				}
+			})
+		}
 	}
 }
 
