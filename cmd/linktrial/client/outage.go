@@ -27,6 +27,7 @@ const (
 type Outage struct {
 	base string
 	say  func(line string)
+	now  func() time.Time
 
 	mu    sync.Mutex
 	since time.Time // zero: the orchestrator answers
@@ -43,13 +44,15 @@ const (
 )
 
 // NewOutage returns an outage that has not begun. Lines for people go to say.
-func NewOutage(base string, say func(line string)) *Outage { return &Outage{base: base, say: say} }
+func NewOutage(base string, say func(line string)) *Outage {
+	return &Outage{base: base, say: say, now: time.Now}
+}
 
 // Failed notes that a call failed with an error that is not [Final].
 func (o *Outage) Failed(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := time.Now()
+	now := o.now()
 	kind, what := noContact, "no contact with the orchestrator at "+o.base
 	var ce *connect.Error
 	if errors.As(err, &ce) && connect.IsWireError(err) {
@@ -79,7 +82,7 @@ func (o *Outage) Silent(since time.Time, text string) {
 	if text != "" {
 		kind, what = cannotAnswer, text
 	}
-	began, now := o.since.IsZero(), time.Now()
+	began, now := o.since.IsZero(), o.now()
 	if began {
 		o.since = since
 	} else if kind == o.kind && now.Sub(o.told) < sayAgain {
@@ -96,7 +99,7 @@ func (o *Outage) Over() {
 	if o.since.IsZero() {
 		return
 	}
-	o.say(fmt.Sprintf("the orchestrator is back after %.0f s; nothing was lost", max(1, time.Since(o.since).Seconds())))
+	o.say(fmt.Sprintf("the orchestrator is back after %.0f s; nothing was lost", max(1, o.now().Sub(o.since).Seconds())))
 	o.since = time.Time{}
 }
 

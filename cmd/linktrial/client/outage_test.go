@@ -56,12 +56,15 @@ func TestWaiting(t *testing.T) {
 	s := &script{errs: []error{away, away}}
 	base := s.serve(t)
 	var said []string
-	ctx := Waiting(t.Context(), NewOutage(base, func(line string) { said = append(said, line) }))
+	o := NewOutage(base, func(line string) { said = append(said, line) })
+	began := time.Now()
+	o.now = func() time.Time { return began.Add(time.Duration(s.calls) * 5 * time.Second) } // each call takes 5 s
+	ctx := Waiting(t.Context(), o)
 	if err := listRuns(ctx, base); err != nil || s.calls != 3 {
 		t.Errorf("%d calls, %v", s.calls, err)
 	}
 	if len(said) != 2 || !strings.Contains(said[0], ": the database does not answer; this command continues when it answers again") ||
-		!strings.HasPrefix(said[0], "since ") || !strings.HasPrefix(said[1], "the orchestrator is back after 1 s") {
+		!strings.HasPrefix(said[0], "since ") || !strings.HasPrefix(said[1], "the orchestrator is back after 10 s;") {
 		t.Errorf("said %q", said)
 	}
 	// Without waiting, and for answers that stay the same, the first answer counts.
