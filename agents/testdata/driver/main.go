@@ -170,6 +170,12 @@ func client(p *contract.Parameters, fault string, pace time.Duration) {
 		}})
 		return
 	}
+	ack := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(c, one)
+		ack <- err
+	}()
+	until, _ := p.Options["hold"].(string)
 	b := make([]byte, 4096)
 	for sent := int64(0); sent < p.Transfer.SizeBytes; {
 		n := min(int64(len(b)), p.Transfer.SizeBytes-sent)
@@ -184,9 +190,10 @@ func client(p *contract.Parameters, fault string, pace time.Duration) {
 		sent += n
 		sample(sent)
 		failInTransfer(fault)
+		hold(id, until, ack)
 		time.Sleep(pace)
 	}
-	if _, err := io.ReadFull(c, one); err != nil || one[0] != contract.ByteAccepted {
+	if err := <-ack; err != nil || one[0] != contract.ByteAccepted {
 		fail(id, contract.CodeReset, fmt.Errorf("no acknowledgement: %v %q", err, one))
 		os.Exit(contract.ExitFailed)
 	}
@@ -228,6 +235,22 @@ func leave(kind string) {
 		child.Env, child.SysProcAttr = []string{}, &syscall.SysProcAttr{Setsid: true}
 	}
 	child.Start()
+}
+
+// hold waits in the middle of a transfer until there is a file of this name, and fails
+// where the connection breaks before; no name: it does not wait.
+func hold(transfer, until string, ack <-chan error) {
+	for until != "" {
+		if _, err := os.Stat(until); err == nil {
+			return
+		}
+		select {
+		case err := <-ack:
+			fail(transfer, contract.CodeReset, fmt.Errorf("the connection ended while the transfer was held: %v", err))
+			os.Exit(contract.ExitFailed)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 // failInTransfer misbehaves after the first bytes were sent, if asked to.
