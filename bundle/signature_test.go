@@ -195,7 +195,9 @@ func TestSignedArchive(t *testing.T) {
 		return dir
 	}
 	gpgv := func(ring, dir string) (string, error) {
-		out, err := exec.Command("gpgv", "--keyring", filepath.Join(ring, archiveFile), "--output", "-", filepath.Join(dir, releaseFile)).CombinedOutput()
+		cmd := exec.Command("gpgv", "--keyring", filepath.Join(ring, archiveFile), "--output", "-", filepath.Join(dir, releaseFile))
+		cmd.Env = append(os.Environ(), "LC_ALL=C") // its words are looked for
+		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
 	ours, again, unsigned := release(k, "Package: a\n"), release(k, "Package: b\n"), release(nil, "Package: a\n")
