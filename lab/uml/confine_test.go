@@ -47,6 +47,12 @@ func sabotage(t *testing.T, b *bench, mode os.FileMode) (client, server []string
 	if err := os.WriteFile(filepath.Join(folder, "driver.yaml"), []byte(saboteurManifest), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// An installed driver's modes, whatever the umask is.
+	for path, mode := range map[string]os.FileMode{folder: 0o755, filepath.Join(folder, "saboteur"): 0o755, filepath.Join(folder, "driver.yaml"): 0o644} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
 	with := *b
 	with.drivers = drivers
 	const run = "sabotage"
