@@ -31,6 +31,7 @@ export default defineConfig({
     environment: 'happy-dom',
     include: ['src/**/*.test.ts'],
     restoreMocks: true,
+    setupFiles: ['src/test-no-network.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },
