@@ -3,12 +3,14 @@ package path
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +29,9 @@ type nodes struct {
 	names [2]string
 }
 
+// made counts the namespaces of this process.
+var made atomic.Int32
+
 func newNodes(t *testing.T) *nodes {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -34,7 +39,7 @@ func newNodes(t *testing.T) *nodes {
 	}
 	n := &nodes{t: t}
 	for i := range n.names {
-		n.names[i] = fmt.Sprintf("ltpath-%d-%d", os.Getpid(), i)
+		n.names[i] = fmt.Sprintf("ltpath-%d-%d", os.Getpid(), made.Add(1))
 		require.NoError(t, namespace.Make(n.names[i]))
 		t.Cleanup(func() { require.NoError(t, namespace.Remove(n.names[i])) })
 	}
@@ -148,6 +153,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	// The tests wait for packets that do not come, each between nodes of its own.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("linktrial/internal/process.init.func1.1"))
 }
 
@@ -156,6 +166,7 @@ const long = time.Minute // for what passes, which does not take so long
 // Over a path in order everything passes within moments, over IPv4 and IPv6, and the node
 // says what it knows.
 func TestExchange(t *testing.T) {
+	t.Parallel()
 	n := newNodes(t)
 	for _, ends := range [][2]string{{"10.98.0.1", "10.98.0.2"}, {"fd98::1", "fd98::2"}} {
 		n.respond(ends[0], ends[1])
@@ -173,15 +184,8 @@ func TestExchange(t *testing.T) {
 
 // What does not pass is told from what does.
 func TestExchangeThatDoesNotPass(t *testing.T) {
-	n := newNodes(t)
+	t.Parallel()
 	const from, to = "10.98.0.1", "10.98.0.2"
-	// Nobody answers there, and the node refuses.
-	x := n.ask(from, to, executor.PathUDP|executor.PathTCP, long)
-	require.Equal(t, executor.PathUDP|executor.PathTCP, x.Passed)
-	require.Equal(t, x.Passed, x.Refused)
-	require.Nil(t, x.Node)
-
-	n.respond(from, to)
 	for name, c := range map[string]struct {
 		rules  []string
 		passes executor.PathMethods
@@ -194,15 +198,35 @@ func TestExchangeThatDoesNotPass(t *testing.T) {
 		"all but icmp": {[]string{"-p tcp", "-p udp"}, executor.PathICMP},
 		"another port": {[]string{"-p udp --dport 5005"}, all},
 	} {
-		for _, at := range []int{0, 1} { // the answers, and the questions
-			n.drop(at, "INPUT", c.rules...)
-			x := n.ask(from, to, all, 4*time.Second)
-			n.allow(at)
-			require.Equal(t, c.passes, x.Passed, "%s at %d", name, at)
-			require.Equal(t, c.passes&^executor.PathICMP != 0, x.Node != nil, name)
-			require.Empty(t, x.Fault)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNodes(t)
+			n.respond(from, to)
+			for _, at := range []int{0, 1} { // the answers, and the questions
+				n.drop(at, "INPUT", c.rules...)
+				x := n.ask(from, to, all, 4*time.Second)
+				n.allow(at)
+				require.Equal(t, c.passes, x.Passed, "at %d", at)
+				require.Equal(t, c.passes&^executor.PathICMP != 0, x.Node != nil)
+				require.Empty(t, x.Fault)
+			}
+		})
 	}
+}
+
+// A node on which nobody listens, one that refuses, and one that cannot send are told from
+// each other, and full packets that are lost from a channel that loses any.
+func TestWhyAnExchangeDoesNotPass(t *testing.T) {
+	t.Parallel()
+	n := newNodes(t)
+	const from, to = "10.98.0.1", "10.98.0.2"
+	// Nobody answers there, and the node refuses.
+	x := n.ask(from, to, executor.PathUDP|executor.PathTCP, long)
+	require.Equal(t, executor.PathUDP|executor.PathTCP, x.Passed)
+	require.Equal(t, x.Passed, x.Refused)
+	require.Nil(t, x.Node)
+
+	n.respond(from, to)
 	// A firewall that refuses is told from a node on which nobody listens.
 	n.run("ip", "netns", "exec", n.names[1], "iptables", "-A", "INPUT", "-p", "udp", "-j", "REJECT")
 	x = n.ask(from, to, all, long)
@@ -232,6 +256,7 @@ func TestExchangeThatDoesNotPass(t *testing.T) {
 // An interface that comes back as another one, with the same name and address, leaves no
 // responder deaf.
 func TestResponderOutlastsItsInterface(t *testing.T) {
+	t.Parallel()
 	n := newNodes(t)
 	const from, to = "10.98.0.1", "10.98.0.2"
 	n.respond(from, to)

@@ -63,15 +63,8 @@ func (n *nodes) port(from, to, network string, port int) (x executor.PortExchang
 // Each firewall at either end is told from the others, and from none, by what both ends
 // count, over IPv4 and IPv6; a listener that never answers does not look like one.
 func TestPort(t *testing.T) {
-	n := newNodes(t)
+	t.Parallel()
 	for _, ends := range [][2]string{{"10.98.0.1", "10.98.0.2"}, {"fd98::1", "fd98::2"}} {
-		n.respond(ends[0], ends[1])
-		l := n.command(1, "listen", ends[1])
-		require.NoError(t, l.Start())
-		t.Cleanup(func() {
-			_ = l.Process.Kill()
-			_ = l.Wait() // killed
-		})
 		for _, c := range []struct {
 			network  string
 			port     int
@@ -82,51 +75,65 @@ func TestPort(t *testing.T) {
 			{"udp", 5005, unix.IPPROTO_UDP, "udp"},
 			{"sctp", 5007, unix.IPPROTO_UDP, "udp"}, // the kernel has no listener there
 		} {
-			for name, f := range map[string]struct {
-				at           int
-				chain, field string
-				action       string
-				holds        func(x *executor.PortExchange) bool
-			}{
-				"none": {-1, "", "", "", func(x *executor.PortExchange) bool { return x.Near.Passed > 0 }},
-				"server in": {1, "input", "dport", "drop", func(x *executor.PortExchange) bool {
-					return x.Far.Arrived >= 5 && x.Far.Passed == 0 && x.Near.Passed == 0
-				}},
-				"server in, rejected": {1, "input", "dport", "reject", func(x *executor.PortExchange) bool {
-					return x.Far.Arrived >= 5 && x.Far.Passed == 0 && x.Near.Passed == 0
-				}},
-				"server in, reset": {1, "input", "dport", "reject with tcp reset", func(x *executor.PortExchange) bool {
-					return x.Far.Arrived >= 5 && x.Far.Passed == 0 && x.Near.Passed == 0
-				}},
-				"server out": {1, "output", "sport", "drop", func(x *executor.PortExchange) bool {
-					return x.Far.Passed >= 5 && x.Far.Left == 0 && x.Far.Sent >= 5 && x.Far.Fault == "operation not permitted"
-				}},
-				"client out": {0, "output", "dport", "drop", func(x *executor.PortExchange) bool {
-					return x.Near.Sent >= 5 && x.Near.Left == 0 && x.Near.Fault == "operation not permitted"
-				}},
-				"client in": {0, "input", "sport", "drop", func(x *executor.PortExchange) bool {
-					return x.Far.Left >= 5 && x.Near.Arrived >= 5 && x.Near.Passed == 0
-				}},
-				"another port, anybody": {1, "input", "dport 6000", "drop", func(x *executor.PortExchange) bool { return x.Near.Passed > 0 }},
-			} {
-				if f.action == "reject with tcp reset" && c.network != "tcp" || ends[0][0] == 'f' && c.network == "udp" || c.network == "sctp" && f.at >= 0 {
-					continue // each is in another combination
-				}
-				if f.at >= 0 {
-					field := f.field
-					if len(field) == 5 {
-						field = fmt.Sprintf("%s %d", field, c.port)
-					}
-					n.nft(f.at, f.chain, fmt.Sprintf("%s %s %s", c.match, field, f.action))
-				}
-				x := n.port(ends[0], ends[1], c.network, c.port)
-				require.True(t, f.holds(&x), "%s %s %s: %+v, far %+v", ends[0], c.network, name, x, x.Far)
-				require.Equal(t, c.protocol, x.Far.Protocol)
-				require.Positive(t, x.Answered, "the plain exchange passes all the time")
-				if f.at >= 0 {
-					n.run("ip", "netns", "exec", n.names[f.at], "nft", "flush", "ruleset")
-				}
+			if ends[0][0] == 'f' && c.network == "udp" {
+				continue // each is in another combination
 			}
+			t.Run(ends[0]+" "+c.network, func(t *testing.T) {
+				t.Parallel()
+				n := newNodes(t)
+				n.respond(ends[0], ends[1])
+				l := n.command(1, "listen", ends[1])
+				require.NoError(t, l.Start())
+				t.Cleanup(func() {
+					_ = l.Process.Kill()
+					_ = l.Wait() // killed
+				})
+				for name, f := range map[string]struct {
+					at           int
+					chain, field string
+					action       string
+					holds        func(x *executor.PortExchange) bool
+				}{
+					"none": {-1, "", "", "", func(x *executor.PortExchange) bool { return x.Near.Passed > 0 }},
+					"server in": {1, "input", "dport", "drop", func(x *executor.PortExchange) bool {
+						return x.Far.Arrived >= 5 && x.Far.Passed == 0 && x.Near.Passed == 0
+					}},
+					"server in, rejected": {1, "input", "dport", "reject", func(x *executor.PortExchange) bool {
+						return x.Far.Arrived >= 5 && x.Far.Passed == 0 && x.Near.Passed == 0
+					}},
+					"server in, reset": {1, "input", "dport", "reject with tcp reset", func(x *executor.PortExchange) bool {
+						return x.Far.Arrived >= 5 && x.Far.Passed == 0 && x.Near.Passed == 0
+					}},
+					"server out": {1, "output", "sport", "drop", func(x *executor.PortExchange) bool {
+						return x.Far.Passed >= 5 && x.Far.Left == 0 && x.Far.Sent >= 5 && x.Far.Fault == "operation not permitted"
+					}},
+					"client out": {0, "output", "dport", "drop", func(x *executor.PortExchange) bool {
+						return x.Near.Sent >= 5 && x.Near.Left == 0 && x.Near.Fault == "operation not permitted"
+					}},
+					"client in": {0, "input", "sport", "drop", func(x *executor.PortExchange) bool {
+						return x.Far.Left >= 5 && x.Near.Arrived >= 5 && x.Near.Passed == 0
+					}},
+					"another port, anybody": {1, "input", "dport 6000", "drop", func(x *executor.PortExchange) bool { return x.Near.Passed > 0 }},
+				} {
+					if f.action == "reject with tcp reset" && c.network != "tcp" || c.network == "sctp" && f.at >= 0 {
+						continue // each is in another combination
+					}
+					if f.at >= 0 {
+						field := f.field
+						if len(field) == 5 {
+							field = fmt.Sprintf("%s %d", field, c.port)
+						}
+						n.nft(f.at, f.chain, fmt.Sprintf("%s %s %s", c.match, field, f.action))
+					}
+					x := n.port(ends[0], ends[1], c.network, c.port)
+					require.True(t, f.holds(&x), "%s %s %s: %+v, far %+v", ends[0], c.network, name, x, x.Far)
+					require.Equal(t, c.protocol, x.Far.Protocol)
+					require.Positive(t, x.Answered, "the plain exchange passes all the time")
+					if f.at >= 0 {
+						n.run("ip", "netns", "exec", n.names[f.at], "nft", "flush", "ruleset")
+					}
+				}
+			})
 		}
 	}
 }
