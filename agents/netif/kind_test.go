@@ -1,5 +1,15 @@
 package netif
 
-import "linktrial/internal/testkind"
+import (
+	"os"
+	"testing"
+
+	"linktrial/internal/testkind"
+)
 
 var _ = testkind.OfPackage(testkind.RealTime, "changes interfaces, and waits for the kernel to say so")
+
+func TestMain(m *testing.M) {
+	testkind.AtOnce(4)
+	os.Exit(m.Run())
+}

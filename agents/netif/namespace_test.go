@@ -109,6 +109,7 @@ func watch(t *testing.T, r Radio) *Watch {
 // An interface goes, and one with its name, address and hardware address comes, as that of
 // a radio on USB.
 func TestInterfaceComesBack(t *testing.T) {
+	t.Parallel()
 	if !namespacetest.Alone(t) {
 		return
 	}
@@ -143,6 +144,7 @@ func TestInterfaceComesBack(t *testing.T) {
 // What listens on an interface that another one has replaced, or at an address that the
 // node has lost, lives and hears nothing.
 func TestDeaf(t *testing.T) {
+	t.Parallel()
 	if !namespacetest.Alone(t) {
 		return
 	}
@@ -191,6 +193,7 @@ func TestDeaf(t *testing.T) {
 // While the kernel looks whether an IPv6 address is somebody else's, and when it is, the
 // address is there and nobody can use it.
 func TestAddressNotUsable(t *testing.T) {
+	t.Parallel()
 	if !namespacetest.Alone(t) {
 		return
 	}
@@ -210,6 +213,7 @@ func TestAddressNotUsable(t *testing.T) {
 
 // Another machine on the link has the address: before the watch begins, and later.
 func TestDuplicate(t *testing.T) {
+	t.Parallel()
 	if !namespacetest.Alone(t) {
 		return
 	}
@@ -242,6 +246,7 @@ func TestDuplicate(t *testing.T) {
 
 // Who waits for the first answer goes on when it has been passed on, not before.
 func TestSettledAfterTold(t *testing.T) {
+	t.Parallel()
 	if !namespacetest.Alone(t) {
 		return
 	}
@@ -299,6 +304,7 @@ func (m *machine) announce(t *testing.T, address netip.Addr) {
 
 // Packets to another node leave past the radio: by a route, by a rule, or not at all.
 func TestDetour(t *testing.T) {
+	t.Parallel()
 	if !namespacetest.Alone(t) {
 		return
 	}
@@ -347,6 +353,7 @@ func TestDetour(t *testing.T) {
 // Who may configure the network can slow every driver after it down: what it changes of
 // the radio is noticed, until it is put back.
 func TestSettingsChanged(t *testing.T) {
+	t.Parallel()
 	if !namespacetest.Alone(t) {
 		return
 	}

@@ -39,6 +39,7 @@ func plugSecond(t *testing.T) {
 // What happens to a relay's second interface is told with its name, at once, and the first
 // one stays in order.
 func TestSecondInterface(t *testing.T) {
+	t.Parallel()
 	if !namespacetest.Alone(t) {
 		return
 	}
@@ -93,6 +94,7 @@ func awaitFaults(t *testing.T, w *Watches, text string) (faults []executor.Inter
 // The radio that leads to another node is found by its network, also where it is down or
 // was recorded before it went, and else by the route.
 func TestToward(t *testing.T) {
+	t.Parallel()
 	if !namespacetest.Alone(t) {
 		return
 	}

@@ -3,7 +3,6 @@ package path
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,6 +18,7 @@ import (
 
 	"linktrial/executor"
 	"linktrial/internal/namespace"
+	"linktrial/internal/testkind"
 )
 
 const all = executor.PathUDP | executor.PathUDPFull | executor.PathTCP | executor.PathTCPFull | executor.PathICMP
@@ -154,10 +154,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// The tests wait for packets that do not come, each between nodes of its own.
-	flag.Parse()
-	if err := flag.Set("test.parallel", "4"); err != nil {
-		panic(err)
-	}
+	testkind.AtOnce(4)
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("linktrial/internal/process.init.func1.1"))
 }
 

@@ -12,8 +12,10 @@
 package testkind
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 )
 
@@ -58,5 +60,20 @@ func OfTest(t testing.TB, kind Kind, reason string) {
 	t.Helper()
 	if kind == Soak && os.Getenv(Environment) == "" {
 		t.Skipf("a soak test (%s): make soak runs it", reason)
+	}
+}
+
+// AtOnce sets how many tests with t.Parallel run at once in a package whose tests mostly
+// wait: go test takes as many as there are processors. A number that the command line
+// gives stays. It is for TestMain, before m.Run.
+func AtOnce(n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err)
 	}
 }
