@@ -189,6 +189,10 @@ type Config struct {
 
 	// Commands are people's, to the leading node; nil: there are none.
 	Commands Commands
+	// JudgementWait is how long the leading node keeps a run open after its last trial for a
+	// command to repeat one; 0: as long as what the other nodes recorded of it may take to
+	// be known, which is 10 s, and with in-band control longer.
+	JudgementWait time.Duration
 	// Sources reaches the nodes that do not lead; nil: flows that start on
 	// others are refused.
 	Sources Sources

@@ -1,17 +1,18 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"linktrial/executor/runsheet"
 )
 
-// judgementWait is how long a run with rules of validity, or over real radios, stays open
+// usualJudgementWait is how long a run with rules of validity, or over real radios, stays open
 // after its last trial: the other nodes' journals come every two seconds, and where they
 // show that the trial's attempt broke a rule, or that something there was not in order
 // which this node did not learn, it is to be repeated.
-const judgementWait = 10 * time.Second
+const usualJudgementWait = 10 * time.Second
 
 // inBandDelivery is how long a node that does not lead may take, once it may call, to
 // deliver what it recorded, and the orchestrator to decide about it.
@@ -29,12 +30,15 @@ func (w *walk) awaitJudgement(ctx context.Context) (again bool, err error) {
 		return false, nil
 	}
 	n.record.syncNow() // without the last records nothing is decided
-	wait := judgementWait
+	wait := usualJudgementWait
 	if inBand {
 		wait = n.sheet.IdleBeforeControl() + inBandDelivery
+	}
+	wait = cmp.Or(w.judgementWait, wait)
+	if inBand {
 		n.log.Info("last trial has ended; the other nodes' counts of control traffic are awaited", "at_most", wait)
 		resumed := n.observer.Paused(ctx)
-		defer resumed()
+		defer func() { resumed(!again) }()
 	}
 	fired, stop := n.clock.Timer(wait)
 	defer stop()

@@ -47,6 +47,8 @@ func Lead(ctx context.Context, cfg Config) error {
 	w := &walk{
 		node: n, state: state, progress: p, commands: &commandReader{commands: cfg.Commands, progress: p},
 		attempts: &attempts{node: n, sources: cfg.Sources, emulator: e, captureFile: cfg.CaptureFile, prestart: &prestart{node: n}},
+
+		judgementWait: cfg.JudgementWait,
 	}
 	return w.run(ctx)
 }

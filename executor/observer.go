@@ -18,8 +18,9 @@ type Observer interface {
 	// [Commands], of which one may still come.
 	Boundary(ctx context.Context)
 	// Paused is called on the leading node when a pause begins, in which nothing
-	// runs on the radio; resumed, before the next trial starts.
-	Paused(ctx context.Context) (resumed func())
+	// runs on the radio; resumed, before the next trial starts, or with over, when
+	// none follows.
+	Paused(ctx context.Context) (resumed func(over bool))
 	// Waiting is called on the leading node with why a trial cannot begin or has to be
 	// repeated, and with nothing when it is so no longer.
 	Waiting(fault string)
@@ -43,7 +44,7 @@ func (NopObserver) Leading(context.Context) {}
 func (NopObserver) Boundary(context.Context) {}
 
 // Paused implements [Observer].
-func (NopObserver) Paused(context.Context) (resumed func()) { return func() {} }
+func (NopObserver) Paused(context.Context) (resumed func(over bool)) { return func(bool) {} }
 
 // Waiting implements [Observer].
 func (NopObserver) Waiting(string) {}

@@ -23,11 +23,12 @@ func (h *hooks) Leading(context.Context)  { call(h.leading) }
 func (h *hooks) Boundary(context.Context) { call(h.boundary) }
 func (h *hooks) Closing(context.Context)  { call(h.closing) }
 
-func (h *hooks) Paused(context.Context) (resumed func()) {
+func (h *hooks) Paused(context.Context) (resumed func(over bool)) {
 	if h.paused == nil {
-		return func() {}
+		return func(bool) {}
 	}
-	return h.paused()
+	f := h.paused()
+	return func(bool) { f() }
 }
 
 func call(f func()) {

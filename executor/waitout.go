@@ -79,7 +79,7 @@ func (w *walk) waitOut(ctx context.Context, trial int, fault string) (held bool,
 	case <-ctx.Done():
 	}
 	release()
-	resumed()
+	resumed(false)
 	w.attempts.dead.pause(n.clock.Now().Sub(now))
 	return false, nil
 }
@@ -117,7 +117,7 @@ func (w *walk) awaitInterface(ctx context.Context, trial int) (ready, held bool,
 	case <-ctx.Done():
 	}
 	release()
-	resumed()
+	resumed(false)
 	w.attempts.dead.pause(n.clock.Now().Sub(now))
 	return false, false, nil
 }

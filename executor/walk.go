@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/replay"
@@ -18,6 +19,8 @@ type walk struct {
 	commands *commandReader
 	attempts *attempts
 	faults   faults
+
+	judgementWait time.Duration // see [Config]; 0: the usual one
 }
 
 // run returns when no trial is left, the run is over, or ctx ended.
@@ -80,7 +83,7 @@ func (w *walk) boundary(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	resumed()
+	resumed(false)
 	w.attempts.dead.pause(w.node.clock.Now().Sub(began))
 	return err
 }

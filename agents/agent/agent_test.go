@@ -301,7 +301,9 @@ func sheetOf(t *testing.T, trials int, control runsheet.Control, paceMS float64)
 func config(t *testing.T, role radio.Role, url string) Config {
 	return Config{Name: string(role), Role: role, Orchestrator: url, StateDir: t.TempDir(), DriversDir: drivers, Device: "lo",
 		Peers: map[radio.Role]string{radio.RoleClient: "127.0.0.1", radio.RoleServer: "127.0.0.1", radio.RoleRelay: "127.0.0.1"},
-		Trust: trust.Config{Keys: []signature.PublicKey{signature.PublicOf(signingKey)}}, Version: "test", FloorBytes: -1, Logger: slog.New(slog.DiscardHandler)}
+		Trust: trust.Config{Keys: []signature.PublicKey{signature.PublicOf(signingKey)}}, Version: "test", FloorBytes: -1,
+		JudgementWait: 300 * time.Millisecond, // this orchestrator never repeats a trial by itself
+		Logger:        slog.New(slog.DiscardHandler)}
 }
 
 // signingKey is the orchestrator's in these tests.

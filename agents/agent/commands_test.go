@@ -105,7 +105,6 @@ func TestCommands(t *testing.T) {
 				t.Errorf("in the pause: %q", s)
 			}
 			o.command(append(kept, &linktrialv1.RunCommand{Id: "3", Kind: "resume"}, &linktrialv1.RunCommand{Id: "4", Kind: "repeat", Trial: 1})...)
-			// In-band, the other nodes' counts are awaited for 18.6 s of that.
 			within(t, 90*time.Second, "end", o.has("client", journal.TypeRunEnded, 1))
 			want := []string{"pause 1", "skip 2", "trial 1 aborted skipped", "resume 3", "repeat 4", "trial 1 succeeded", "trial 0 succeeded", "trial 2 succeeded", "end"}
 			if got := o.events(); !slices.Equal(got, want) {

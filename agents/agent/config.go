@@ -74,6 +74,10 @@ type Config struct {
 	// are followed by longer ones, of up to 3 s.
 	Window time.Duration
 
+	// JudgementWait is how long the leading agent keeps a run open after its last trial, for
+	// a trial that has to be repeated; 0: long enough for the other nodes' journals.
+	JudgementWait time.Duration
+
 	// Service is what the service manager is told; nil: none has started this process.
 	Service *watchdog.Service
 

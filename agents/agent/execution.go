@@ -74,6 +74,7 @@ func (x *execution) execute(ctx context.Context) error {
 		RunID: r.id, Role: a.cfg.Role, Sheet: x.encoded, SheetHash: r.hash, Version: a.cfg.Version,
 		Address: a.cfg.RadioAddress, Peers: r.peers(), Device: a.cfg.Device, Place: a.cfg.Place,
 		Journal: runJournal{x.journal, r}, Runner: guard, Logger: a.cfg.Logger, Observer: x,
+		JudgementWait: a.cfg.JudgementWait,
 	}
 	if !a.cfg.emulated() {
 		cfg.Forwards = x.forwards()
@@ -461,7 +462,9 @@ func (x *execution) Boundary(ctx context.Context) {
 }
 
 // Paused implements [executor.Observer].
-func (x *execution) Paused(ctx context.Context) (resumed func()) { return x.silence.Paused(ctx) }
+func (x *execution) Paused(ctx context.Context) (resumed func(over bool)) {
+	return x.silence.Paused(ctx)
+}
 
 // Waiting implements [executor.Observer].
 func (x *execution) Waiting(fault string) {

@@ -249,10 +249,25 @@ func TestLeaderWaitsForOtherNodes(t *testing.T) {
 		resumed := l.Paused(t.Context())
 		time.Sleep(time.Hour)
 		began = time.Now()
-		resumed()
+		resumed(false)
 		if d := time.Since(began); d < followerWindow {
 			t.Errorf("a trial begins %s after a pause, expected %s at least", d, followerWindow)
 		}
+		// After the last trial nothing is waited for, and calls go on.
+		resumed = l.Paused(t.Context())
+		began = time.Now()
+		resumed(true)
+		if d := time.Since(began); d > 0 {
+			t.Errorf("the run's end waits for %s", d)
+		}
 		l.End()
+		if !a.gate.Unrestricted() {
+			t.Error("calls are held back after the run")
+		}
+		a.gate.Suspend()
+		if !a.gate.Suspended() {
+			t.Error("the run's suspension was taken back twice")
+		}
+		a.gate.Resume()
 	})
 }

@@ -128,9 +128,13 @@ func (l *Leader) awaitQuiet(ctx context.Context, quiet time.Duration) {
 
 // Paused implements [executor.Observer]. In a pause nothing runs on the radio,
 // and the command to resume must arrive.
-func (l *Leader) Paused(ctx context.Context) (resumed func()) {
+func (l *Leader) Paused(ctx context.Context) (resumed func(over bool)) {
 	l.gate.Resume()
-	return func() {
+	return func(over bool) {
+		if over { // no trial follows that calls could disturb
+			l.resume = func() {}
+			return
+		}
 		// The orchestrator should know what was applied before the next trial.
 		wctx, cancel := context.WithTimeout(ctx, l.first)
 		defer cancel()
