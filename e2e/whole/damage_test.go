@@ -42,7 +42,7 @@ func (f *fleet) start(role radio.Role) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	cfg := agent.Config{Name: string(role), Role: role, Orchestrator: f.b.url, StateDir: f.state[role], DriversDir: f.b.drivers, Device: "lo", RadioAddress: f.b.radio[role], Peers: f.b.radio,
-		Trust: trust.Config{File: filepath.Join(signing.Dir(f.b.data), signing.PublicFile)}, FloorBytes: -1, Version: "test", Logger: slog.New(slog.DiscardHandler)}
+		Trust: trust.Config{File: filepath.Join(signing.Dir(f.b.data), signing.PublicFile)}, FloorBytes: -1, JudgementWait: judgementWait, Version: "test", Logger: slog.New(slog.DiscardHandler)}
 	go func() { done <- agent.Run(ctx, cfg) }()
 	f.stops[role] = sync.OnceFunc(func() {
 		cancel()

@@ -81,6 +81,10 @@ seed: 1
 limits: {connect: 10s, transfer: 60s, attempts: 1}
 `
 
+// judgementWait is how long a run stays open after its last trial: these have no rules of
+// validity by which one could be repeated.
+const judgementWait = time.Second
+
 // bench is an orchestrator with a proxy between it and its agents.
 type bench struct {
 	t        *testing.T
@@ -154,7 +158,7 @@ func newBench(t *testing.T) *bench {
 	cat, err := catalog.Load(catalog.Config{DriversDir: b.drivers})
 	require.NoError(t, err)
 	s, err := server.Start(t.Context(), server.Config{Listen: "127.0.0.1:0", DatabaseURL: storetest.URL(t), DataDir: b.data, Catalog: cat, Version: "test",
-		Waits: campaign.Waits{Abort: 5 * time.Second, Collect: 20 * time.Second}})
+		Waits: campaign.Waits{Abort: time.Second, Collect: 20 * time.Second}})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -187,7 +191,7 @@ func (b *bench) agents(driversDir string) {
 	done := make(chan error, 3)
 	for _, role := range []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer} {
 		cfg := agent.Config{Name: string(role), Role: role, Orchestrator: b.url, StateDir: b.t.TempDir(), DriversDir: driversDir, Device: "lo", RadioAddress: b.radio[role], Peers: b.radio,
-			Trust: trust.Config{File: filepath.Join(signing.Dir(b.data), signing.PublicFile)}, FloorBytes: -1, Version: "test", Logger: slog.New(slog.DiscardHandler)}
+			Trust: trust.Config{File: filepath.Join(signing.Dir(b.data), signing.PublicFile)}, FloorBytes: -1, JudgementWait: judgementWait, Version: "test", Logger: slog.New(slog.DiscardHandler)}
 		go func() { done <- agent.Run(ctx, cfg) }()
 	}
 	b.t.Cleanup(func() {
