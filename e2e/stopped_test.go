@@ -17,7 +17,7 @@ const stopped = `
 name: stopped
 radio: prc-117g-anw2c
 topology: vip-lot
-size: 1 MiB
+size: 512 KiB
 treatments:
   - {name: cubic, protocol: tcp, options: {congestion: cubic}}
 iterations: 6
