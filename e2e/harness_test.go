@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"linktrial/internal/testkind"
 	"linktrial/orchestrator/report"
 )
 
@@ -295,6 +296,7 @@ var runFolders = []string{"/run/netns", "/run/linktrial"}
 func TestMain(m *testing.M) {
 	const own = "LINKTRIAL_E2E_OWN_RUN"
 	if os.Geteuid() != 0 || os.Getenv(own) != "" {
+		testkind.AtOnce(fieldRigs)
 		os.Exit(m.Run())
 	}
 	const script = `set -e
