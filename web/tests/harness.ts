@@ -1,7 +1,17 @@
 // What the real-browser tests share: an orchestrator of their own on a free
 // port, an emulated lab with agents, and Chromium, all ended with the test file.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
-import { chownSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import {
+  chownSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { request } from 'node:https'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -90,6 +100,39 @@ export const station = (name: string, ...flags: string[]): Promise<Station> => b
 /** The same with the store of a backup, whose keys are in the file beside it. */
 export const restored = (name: string, backup: string, keys: string): Promise<Station> =>
   begin(name, [], ['backup', 'restore', backup, '--trusted-keys', keys])
+
+/**
+ * An orchestrator without a lab, whose store has the results of these plans, in their order.
+ * A lab ran them when the store was made (web/tests/stored/README.md), and does so again where
+ * LINKTRIAL_MAKE_STORES is set.
+ */
+export async function stored(name: string, lab: string[], plans: string[]): Promise<Station> {
+  const [backup, keys, ran] = ['tar.gz', 'keys', 'plans'].map((e) =>
+    join(import.meta.dirname, 'stored', `${name}.${e}`),
+  ) as [string, string, string]
+  const texts = plans.join('---\n')
+  if (process.env.LINKTRIAL_MAKE_STORES) {
+    const s = await station(name)
+    try {
+      await s.labUp(...lab)
+      for (const text of plans) {
+        const file = join(s.data, `${/^name: (.*)$/m.exec(text)![1]}.yaml`)
+        writeFileSync(file, text)
+        s.linktrial('run', file)
+      }
+      rmSync(backup, { force: true })
+      s.linktrial('backup', 'create', '--out', backup)
+      chmodSync(backup, 0o644)
+      writeFileSync(keys, s.linktrial('signing', 'keys'))
+      writeFileSync(ran, texts)
+    } finally {
+      await s.stop()
+    }
+  }
+  if (readFileSync(ran, 'utf8') !== texts)
+    throw new Error(`the plans are not those of ${backup}: make it again (web/tests/stored/README.md)`)
+  return restored(name, backup, keys)
+}
 
 async function begin(name: string, flags: string[], before?: string[]): Promise<Station> {
   if (process.getuid?.() !== 0) throw new Error('the browser tests make network namespaces, which needs root')

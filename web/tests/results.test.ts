@@ -5,18 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Download, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import {
-  clean,
-  scriptBytes,
-  shot,
-  shotBoth,
-  shotNarrow,
-  sizes,
-  type Station,
-  station,
-  troubles,
-  until,
-} from './harness'
+import { clean, scriptBytes, shot, shotBoth, shotNarrow, sizes, type Station, stored, troubles, until } from './harness'
 
 // Two treatments and one that does not exist, over three loss rates that come and
 // go: the last is so high that no transfer ends in time, so that there are failures to show.
@@ -48,14 +37,12 @@ let folder: string
 const ids: string[] = []
 
 beforeAll(async () => {
-  s = await station('results')
+  s = await stored(
+    'results',
+    ['--radio', 'lttcp-on-off', '--topology', 'vip-lot'],
+    ['0', '0, 0.01, 0.4'].map((losses) => plan(losses)),
+  )
   folder = mkdtempSync(join(tmpdir(), 'linktrial-results-'))
-  const file = join(folder, 'browser.yaml')
-  await s.labUp('--radio', 'lttcp-on-off', '--topology', 'vip-lot')
-  for (const losses of ['0', '0, 0.01, 0.4']) {
-    writeFileSync(file, plan(losses))
-    s.linktrial('run', file)
-  }
   const { campaigns } = await until('the campaigns are listed', async () => {
     const r = await fetch(`${s.url}/linktrial.v1.ResultService/ListCampaigns`, {
       method: 'POST',
