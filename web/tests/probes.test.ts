@@ -1,10 +1,7 @@
 // Probes of a campaign that was really run: in a table of their own, apart from the
 // transfers that they accompany.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { clean, shotBoth, type Station, station, troubles } from './harness'
+import { clean, shotBoth, type Station, stored, troubles } from './harness'
 
 const plan = `name: probes
 title: Probes in a browser
@@ -25,23 +22,14 @@ sample_interval: 100ms
 `
 
 let s: Station
-let folder: string
 let campaign: string
 
 beforeAll(async () => {
-  s = await station('probes')
-  folder = mkdtempSync(join(tmpdir(), 'linktrial-probes-'))
-  const file = join(folder, 'probes.yaml')
-  await s.labUp('--radio', 'prc-117g-anw2c', '--topology', 'flag-pole')
-  writeFileSync(file, plan)
-  s.linktrial('run', file)
+  s = await stored('probes', ['--radio', 'prc-117g-anw2c', '--topology', 'flag-pole'], [plan])
   campaign = (JSON.parse(s.linktrial('results', '--format', 'json')) as { dataset: { campaign: string } }).dataset
     .campaign
 }, 300_000)
-afterAll(async () => {
-  await s?.stop()
-  if (folder) rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => s?.stop())
 
 test('probes have a table of their own, alone and beside a transfer, in each direction', async () => {
   const page = await s.open(`/results?ids=${campaign}&tab=table`)
