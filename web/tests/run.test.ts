@@ -80,7 +80,7 @@ test('before the first run the page says what to do', async () => {
 })
 
 test('a run fills in: matrix, moving lines, journal, time left', async () => {
-  const campaign = await start('live', { iterations: 5, size: '512 KiB' })
+  const campaign = await start('live', { iterations: 3, size: '512 KiB' })
   const page = await s.open(`/runs/${campaign}`)
   await page.getByText(/ends about/).waitFor()
   await page.locator('button[data-trial].running').waitFor()
@@ -93,7 +93,7 @@ test('a run fills in: matrix, moving lines, journal, time left', async () => {
   await page.getByLabel('Find in the journal').fill('attempt')
   await expect.poll(() => page.url()).toContain('find=attempt')
   await page.getByText('completed', { exact: true }).waitFor({ timeout: 170_000 })
-  expect(await kinds(page)).toEqual(Array(10).fill('succeeded'))
+  expect(await kinds(page)).toEqual(Array(6).fill('succeeded'))
 
   await cell(page, 0).focus()
   await page.keyboard.press('ArrowDown')
@@ -155,7 +155,7 @@ test('people give commands: pause, resume, skip, repeat, mark, abort', async () 
 })
 
 test('the page lives through an orchestrator that goes away, and fills in', async () => {
-  const campaign = await start('away', { iterations: 8, size: '384 KiB' })
+  const campaign = await start('away', { iterations: 4, size: '384 KiB' })
   const page = await s.open(`/runs/${campaign}`)
   await cell(page, 1).and(page.locator('.succeeded')).waitFor({ timeout: 170_000 })
   await s.killServe()
@@ -167,12 +167,12 @@ test('the page lives through an orchestrator that goes away, and fills in', asyn
   await s.serve()
   await page.getByText('The orchestrator does not answer since').waitFor({ state: 'detached' })
   await page.getByText('completed', { exact: true }).waitFor({ timeout: 240_000 })
-  expect(await kinds(page)).toEqual(Array(16).fill('succeeded'))
+  expect(await kinds(page)).toEqual(Array(8).fill('succeeded'))
   troubles.length = 0 // failed calls are logged by the browser itself
 })
 
 test('a cut control link is named with its time, and the journal arrives later', async () => {
-  const campaign = await start('cut', { iterations: 8, size: '384 KiB' })
+  const campaign = await start('cut', { iterations: 4, size: '384 KiB' })
   const page = await s.open(`/runs/${campaign}`)
   await cell(page, 1).and(page.locator('.succeeded')).waitFor({ timeout: 170_000 })
   s.linktrial('lab', 'control-link', 'client', 'down', '--name', 'webrun')
@@ -188,7 +188,7 @@ test('a cut control link is named with its time, and the journal arrives later',
   }
   await page.locator('.banner').waitFor({ state: 'detached', timeout: 170_000 })
   await page.getByText('completed', { exact: true }).waitFor({ timeout: 240_000 })
-  expect(await kinds(page)).toEqual(Array(16).fill('succeeded'))
+  expect(await kinds(page)).toEqual(Array(8).fill('succeeded'))
 })
 
 test('nodes that have to move are waited for', async () => {
