@@ -31,6 +31,8 @@ sample_interval: 100ms
 
 let s: Station
 let campaign: string
+/** Pages of one browser share its cache of scripts. */
+let first: Page
 beforeAll(async () => {
   s = await station('layout')
   await s.labUp('--radio', 'lttcp-on-off', '--topology', 'vip-lot')
@@ -48,12 +50,26 @@ beforeAll(async () => {
     })
     return ((await runs.json()) as { runs: { trialsEnded?: number }[] }).runs.some((x) => (x.trialsEnded ?? 0) > 13)
   })
+  first = await s.open('/no/such/page')
 }, 300_000)
 afterAll(() => s?.stop())
 
 const resize = async (page: Page, width: number) => {
   await page.setViewportSize({ width, height: width < 600 ? 844 : 768 })
-  await page.waitForTimeout(250) // figures and tables follow the window's size
+  // Figures and tables follow the window's size, at the next frames.
+  await page.evaluate(async (width) => {
+    const shape = () =>
+      [...document.querySelectorAll('main, main canvas, main table, .table-scroll')]
+        .map((e) => `${e.clientWidth} ${e.scrollWidth} ${e.clientHeight}`)
+        .join()
+    const end = performance.now() + 250
+    for (let last = '', same = 0; (same < 4 || window.innerWidth !== width) && performance.now() < end;) {
+      await new Promise((done) => requestAnimationFrame(done))
+      const now = shape()
+      same = now === last ? same + 1 : 0
+      last = now
+    }
+  }, width)
 }
 /** What reaches beyond the right edge of the window, and is not scrolled or cut by an element around it. */
 const beyond = (page: Page) =>
@@ -110,7 +126,7 @@ test.each([
   ['account', '/account', 'Account'],
   ['nowhere', '/no/such/page', 'overview'],
 ] as const)('%s is as wide as the window', async (name, path, words) => {
-  const page = await s.open(path.replace('CAMPAIGN', campaign))
+  const page = await s.open(path.replace('CAMPAIGN', campaign), { in: first })
   await page.locator('main').getByText(words).first().waitFor()
   for (const width of widths) {
     await resize(page, width)
