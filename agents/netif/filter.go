@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -69,23 +70,40 @@ func followFilter(ctx context.Context, notices *os.File, log *slog.Logger, chang
 // someChange is a change of which no more is known.
 const someChange = "the packet filter of this node was changed"
 
-// ownThread reports whether this process has a thread, by which the kernel names who has
-// changed the filter.
+// author says who changed the filter, by the thread and its name. The kernel numbers
+// threads as in the machine's own namespace of processes, whoever reads the notice.
+type author struct {
+	self    func(thread int) bool
+	program func(thread int, name string) bool
+}
+
+// initialProcesses reports whether this process sees the machine's own process numbers:
+// the kernel's first namespace of processes has this number (PROC_PID_INIT_INO).
+var initialProcesses = sync.OnceValue(func() bool {
+	link, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && link == "pid:[4026531836]"
+})
+
+// ownThread reports whether this process has a thread. In a container nobody knows.
 func ownThread(id int) bool {
+	if !initialProcesses() {
+		return false // the same number is another thread here
+	}
 	_, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", id))
 	return err == nil
 }
 
 // sameProgram reports whether a thread is of a process that runs this program: there may
-// be several agents on a node.
-func sameProgram(thread int) bool {
+// be several agents on a node. In a container its name alone tells.
+func sameProgram(thread int, name string) bool {
+	if !initialProcesses() {
+		own, err := os.ReadFile("/proc/self/comm")
+		return err == nil && strings.TrimSpace(string(own)) == name
+	}
 	own, err1 := os.Stat("/proc/self/exe")
 	theirs, err2 := os.Stat(fmt.Sprintf("/proc/%d/exe", thread))
 	return err1 == nil && err2 == nil && os.SameFile(own, theirs)
 }
-
-// author says who changed the filter, by the thread.
-type author struct{ self, program func(thread int) bool }
 
 // newGeneration is the message that ends each change of the packet filter.
 const newGeneration = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_NEWGEN
@@ -139,7 +157,7 @@ func (g *generation) changes(messages []byte, by author) (out []string) {
 				name = unix.ByteSliceToString(a.Value)
 			}
 		}
-		foreign := g.other || !by.program(thread)
+		foreign := g.other || !by.program(thread, name)
 		*g = generation{}
 		if foreign && !by.self(thread) {
 			out = append(out, fmt.Sprintf("%s (by %.20q, thread %d): change it before a run", someChange, name, thread))
