@@ -387,6 +387,9 @@ func (c *client) watch(ctx context.Context) {
 	}
 	f.samples.flush()
 	f.log = c.process.Log()
+	if text := changed(c.process); text != "" {
+		f.excuse(journal.ReasonChanged, text)
+	}
 	if c.halted {
 		f.excuse(journal.ReasonStopped, "something other than Linktrial stopped the driver's process during the attempt")
 	}

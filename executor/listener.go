@@ -355,12 +355,17 @@ func (s *server) checkInterface() (changed <-chan struct{}) {
 		return changed
 	}
 	if !s.renewed {
-		s.renewed, s.code, s.message = true, contract.CodeInternal, o.Text
-		if !s.stop.Asked {
-			s.stop.Step()
-		}
+		s.renew(o.Text)
 	}
 	return nil
+}
+
+// renew has the process end and another one start, which is no fault of its driver.
+func (s *server) renew(text string) {
+	s.renewed, s.code, s.message = true, contract.CodeInternal, text
+	if !s.stop.Asked {
+		s.stop.Step()
+	}
 }
 
 // halt records that something outside has stopped the process, or let it go on, unless
@@ -493,6 +498,11 @@ func (s *server) take(e *contract.Event, size int) {
 	switch e.Event {
 	case contract.KindReady:
 		if s.checkInterface(); s.ready || s.renewed {
+			return
+		}
+		// A listener serves many attempts, and has read its program by now.
+		if text := changed(s.process); text != "" {
+			s.renew(text)
 			return
 		}
 		s.ready, s.stopped, s.info = true, false, e.Info

@@ -73,6 +73,23 @@ type Process interface {
 	Kill()
 }
 
+// Checked is a [Process] of which can be told whether its program is the one that was to
+// be started. A script or a module is read after the process has begun, so that what was
+// checked before can have been replaced meanwhile.
+type Checked interface {
+	Process
+	// Changed says that, and why, another program may run or have run; empty: none did.
+	Changed() string
+}
+
+// changed is [Checked.Changed] of a process; empty: nothing is known against it.
+func changed(p Process) string {
+	if c, ok := p.(Checked); ok {
+		return c.Changed()
+	}
+	return ""
+}
+
 // MaxLog is how much of a driver's standard error is kept, in bytes.
 const MaxLog = 64 << 10
 

@@ -3,14 +3,19 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
@@ -39,11 +44,13 @@ func (s standing) Start(_ context.Context, _ string, p *contract.Parameters, pay
 }
 
 type standingProcess struct {
-	out  *io.PipeReader
-	in   *io.PipeWriter
-	done chan struct{}
+	out      *io.PipeReader
+	in       *io.PipeWriter
+	done     chan struct{}
+	replaced string
 }
 
+func (p *standingProcess) Changed() string       { return p.replaced }
 func (p *standingProcess) Output() io.ReadCloser { return p.out }
 func (p *standingProcess) Done() <-chan struct{} { return p.done }
 func (p *standingProcess) Exit() Exit            { return Exit{} }
@@ -56,6 +63,48 @@ func (p *standingProcess) Kill() {
 	default:
 		close(p.done)
 	}
+}
+
+// replacedOnce is a runner whose first process is another program than was to be started.
+type replacedOnce struct {
+	standing
+	starts *atomic.Int64
+}
+
+func (r replacedOnce) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (Process, error) {
+	proc, err := r.standing.Start(ctx, protocol, p, payload)
+	if r.starts.Add(1) == 1 {
+		proc.(*standingProcess).replaced = "driver x was replaced"
+	}
+	return proc, err
+}
+
+// A listener whose driver was replaced as it started serves nobody, through no fault of the
+// driver's.
+func TestListenerThatWasReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
+		defer j.Close()
+		starts := &atomic.Int64{}
+		cfg := config(testSheet(t, 1, 1), j, replacedOnce{standing{strings.Repeat("0", 32)}, starts}, nil)
+		cfg.Role = radio.RoleServer
+		ctx, cancel := context.WithCancelCause(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- Serve(ctx, cfg) }()
+		time.Sleep(time.Minute)
+		cancel(ErrFinish)
+		require.NoError(t, <-ended)
+		require.EqualValues(t, 3, starts.Load(), "one for each treatment, and one again")
+		var story []string
+		for _, r := range read(t, j) {
+			if r.Type == journal.TypeListenerReady || r.Type == journal.TypeListenerFailed {
+				l := body[journal.Listener](t, r)
+				story = append(story, fmt.Sprintf("%s %t %s", r.Type, l.Renewed, l.Message))
+			}
+		}
+		slices.Sort(story)
+		require.Equal(t, []string{"listener-failed true driver x was replaced", "listener-ready false ", "listener-ready false "}, story)
+	})
 }
 
 // fakeArrivals are packets' times that a test gives, of the listener at port 5001.

@@ -32,11 +32,13 @@ type stopping struct {
 
 type stoppedProcess struct {
 	ranProcess
-	stops Stops
-	quit  chan struct{}
+	stops    Stops
+	replaced string
+	quit     chan struct{}
 }
 
-func (p *stoppedProcess) Stops() *Stops { return &p.stops }
+func (p *stoppedProcess) Stops() *Stops   { return &p.stops }
+func (p *stoppedProcess) Changed() string { return p.replaced }
 func (p *stoppedProcess) Kill() {
 	select {
 	case <-p.quit:
@@ -96,7 +98,7 @@ func (s *stallsAt) Since(at time.Time) (out []journal.AgentStopped, more <-chan 
 }
 
 // An attempt during which the client's driver, the leading agent or the emulator was
-// stopped is invalid, though its transfer succeeded, and is repeated as none of those
+// stopped, or the driver was replaced, is invalid, though its transfer succeeded, and is repeated as none of those
 // that the sheet allows.
 func TestStoppedDuringAnAttempt(t *testing.T) {
 	second := 2 * time.Second
@@ -122,6 +124,8 @@ func TestStoppedDuringAnAttempt(t *testing.T) {
 		}, "end 0/1 invalid stopped", "the agent of the client did not run for 2.0 s, from 00:00:00.0 to 00:00:02.0 UTC; the flow ended with shorter-than-run"},
 		"emulator": {func(_ *stoppedProcess, _ *stallsAt, r *fakeRadio) { r.stalled = []time.Duration{second} },
 			"end 0/1 invalid radio-down", "the emulated radio did not run for 2.0 s during the attempt; the flow ended with a result"},
+		"a driver that is replaced": {func(p *stoppedProcess, _ *stallsAt, _ *fakeRadio) { p.replaced = "driver x was replaced" },
+			"end 0/1 invalid driver-changed", "driver x was replaced; the flow ended with a result"},
 		"nothing": {func(*stoppedProcess, *stallsAt, *fakeRadio) {}, "end 0/1 succeeded", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,8 +5,10 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -139,11 +141,16 @@ func digestIn(t *testing.T, dir string) string {
 
 func withDigests(t *testing.T, sheet []byte, digests []string) []byte {
 	t.Helper()
+	return changedSheet(t, sheet, func(s *runsheet.Sheet) { s.Treatments[0].Digests = digests })
+}
+
+func changedSheet(t *testing.T, sheet []byte, change func(*runsheet.Sheet)) []byte {
+	t.Helper()
 	s, err := runsheet.Decode(sheet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Treatments[0].Digests = digests
+	change(s)
 	b, err := s.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -151,28 +158,28 @@ func withDigests(t *testing.T, sheet []byte, digests []string) []byte {
 	return b
 }
 
-// A driver that is replaced while the run is under way is not started any more,
-// and the run does not go on with trials that can only fail.
+// A driver that is replaced while an attempt is under way is not started any more; that
+// attempt does not count, for what its shell or its modules read later is not known; and
+// the run does not go on with trials that can only fail.
 func TestDriverChangesDuringTheRun(t *testing.T) {
 	dir, starts := ownDrivers(t)
-	o := newOrchestrator(t, withDigests(t, sheetOf(t, 50, runsheet.ControlOutOfBand, 100), []string{digestIn(t, dir)}))
-	client, server := config(t, radio.RoleClient, o.server.URL), config(t, radio.RoleServer, o.server.URL)
-	client.DriversDir, client.Drivers.Unconfined = dir, true // it counts its starts in a file
-	runAgent(t, client)
-	runAgent(t, server) // with the common drivers, which the sheet does not name
-	o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
-	eventually(t, "refusal of the server", o.has("server", journal.TypeRunEnded, 1))
-	o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, "client")
-	eventually(t, "first attempt", o.has("client", journal.TypeAttemptEnded, 1))
-	// As an upgrade does it, and not while a driver is about to start: the shell
-	// reads its script only then.
-	evil := filepath.Join(t.TempDir(), "evil")
-	if err := os.WriteFile(evil, []byte("#!/bin/sh\necho evil >> "+starts+"\nexec ./plain\n"), 0o755); err != nil {
-		t.Fatal(err)
+	released := filepath.Join(t.TempDir(), "released")
+	sheet := changedSheet(t, sheetOf(t, 3, runsheet.ControlOutOfBand, 0), func(s *runsheet.Sheet) {
+		s.Treatments[0].Digests = []string{digestIn(t, dir)}
+		s.Treatments[0].Options = map[string]any{"hold": released}
+	})
+	o := newOrchestrator(t, sheet)
+	nodes := []string{"client", "server"}
+	for _, n := range nodes {
+		cfg := config(t, radio.Role(n), o.server.URL)
+		cfg.DriversDir, cfg.Drivers.Unconfined = dir, true // it counts its starts in a file
+		runAgent(t, cfg)
 	}
-	n := lineCount(t, starts)
-	eventually(t, "another start", func() bool { return lineCount(t, starts) > n })
-	if err := os.Rename(evil, filepath.Join(dir, "plain", "counted")); err != nil {
+	o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, nodes...)
+	eventually(t, "a transfer", o.has("client", journal.TypeConnected, 1))
+	evil := filepath.Join(t.TempDir(), "evil") // as an upgrade does it
+	if err := errors.Join(os.WriteFile(evil, []byte("#!/bin/sh\necho evil >> "+starts+"\nexec ./plain\n"), 0o755),
+		os.Rename(evil, filepath.Join(dir, "plain", "counted")), os.WriteFile(released, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "end of the client", o.has("client", journal.TypeRunEnded, 1))
@@ -181,6 +188,21 @@ func TestDriverChangesDuringTheRun(t *testing.T) {
 	}
 	if b, err := os.ReadFile(starts); err != nil || strings.Contains(string(b), "evil") {
 		t.Errorf("the other program was started (%v)", err)
+	}
+	var attempts []string
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, r := range o.stored["client"] {
+		if r.Type == journal.TypeAttemptEnded {
+			var e journal.AttemptEnded
+			if err := json.Unmarshal(r.Body, &e); err != nil {
+				t.Fatal(err)
+			}
+			attempts = append(attempts, fmt.Sprintf("%d/%d %s %s", e.Trial, e.Attempt, e.Verdict, e.Reason))
+		}
+	}
+	if len(attempts) == 0 || attempts[0] != "0/1 invalid driver-changed" || slices.ContainsFunc(attempts, func(a string) bool { return strings.Contains(a, "succeeded") }) {
+		t.Errorf("attempts %q", attempts)
 	}
 }
 

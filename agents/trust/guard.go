@@ -58,12 +58,15 @@ func (e *DriverError) Error() string {
 	if e.Changed {
 		changed = " now, which it was not when the run began,"
 	}
-	newest := ""
-	if e.Newest != "" {
-		newest = fmt.Sprintf(" (the file of its folder that changed last is %s, at %s)", e.Newest, e.NewestAt.UTC().Format(time.RFC3339))
-	}
 	return fmt.Sprintf("refused: driver %s on this node is %s%s%s and the run sheet %s; put the orchestrator's driver on the node, or have this one accepted with 'linktrial protocol approve %s@%s', and start the plan again",
-		e.Protocol, e.Found, newest, changed, named, e.Protocol, e.Found)
+		e.Protocol, e.Found, e.newest(), changed, named, e.Protocol, e.Found)
+}
+
+func (e *DriverError) newest() string {
+	if e.Newest == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (the file of its folder that changed last is %s, at %s)", e.Newest, e.NewestAt.UTC().Format(time.RFC3339))
 }
 
 // Is makes the executor give a treatment up at once: trying again is of no use.
@@ -148,7 +151,7 @@ func (g *Guard) named(protocol string) []string {
 
 // Start implements [executor.Runner]. It checks again what it is about to
 // start, for files can change while a run is under way, and once more when that
-// runs, and between a check and a start too.
+// runs, and between a check and a start too. The process is an [executor.Checked].
 func (g *Guard) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (executor.Process, error) {
 	if err := g.check(ctx, protocol); err != nil {
 		return nil, g.refuse(ctx, err)
@@ -163,7 +166,25 @@ func (g *Guard) Start(ctx context.Context, protocol string, p *contract.Paramete
 		proc.Output().Close()
 		return nil, g.refuse(ctx, err)
 	}
-	return proc, nil
+	return &checked{proc, g, protocol}, nil
+}
+
+// checked is a process that a guard has started.
+type checked struct {
+	executor.Process
+	guard    *Guard
+	protocol string
+}
+
+// Changed implements [executor.Checked]. The guard refuses the driver at its next start,
+// which comes where the trial is repeated.
+func (c *checked) Changed() string {
+	err := c.guard.check(context.Background(), c.protocol) // also where the run has ended
+	var refused *DriverError
+	if !errors.As(err, &refused) {
+		return "" // what cannot be compared now was right when the process had been started
+	}
+	return fmt.Sprintf("driver %s was replaced while it ran: it is %s now%s, and the run sheet names %s", c.protocol, refused.Found, refused.newest(), strings.Join(refused.Named, " and "))
 }
 
 func (g *Guard) refuse(ctx context.Context, err error) error {

@@ -86,6 +86,35 @@ func TestRefusalNamesTheNewestFile(t *testing.T) {
 	}
 }
 
+// ran is a process that has ended.
+type ran struct{ executor.Process }
+
+// replacing is a runner whose driver may be replaced after it was started.
+type replacing struct{ folders }
+
+func (*replacing) Start(context.Context, string, *contract.Parameters, io.Reader) (executor.Process, error) {
+	return ran{}, nil
+}
+
+// A driver that is replaced after the last look before its attempt, when a script or a
+// module may not have been read yet, is told from one that stayed what it was.
+func TestReplacedWhileItRan(t *testing.T) {
+	e := &replacing{folders{engine{pinned: map[string]driverdigest.Digest{"mine": "sha256:a"}}}}
+	g := &Guard{Runner: e, Drivers: e, Sheet: &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "t", Protocol: "mine", Digests: []string{"sha256:a"}}}}}
+	p, err := g.Start(t.Context(), "mine", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := p.(executor.Checked)
+	if text := c.Changed(); text != "" {
+		t.Errorf("of one that nobody replaced: %s", text)
+	}
+	e.pinned["mine"] = "sha256:b"
+	if text, want := c.Changed(), "driver mine was replaced while it ran: it is sha256:b now (the file of its folder that changed last is __pycache__/x.pyc, at 2026-11-22T09:30:00Z), and the run sheet names sha256:a"; text != want {
+		t.Errorf("%q, expected %q", text, want)
+	}
+}
+
 // stopping is an engine that answers only when nobody waits for it any more.
 type stopping struct{ engine }
 

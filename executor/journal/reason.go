@@ -22,6 +22,7 @@ const (
 	ReasonServerDown  = "server-down"      // the listener of a flow was not in order, or its node
 	ReasonKilled      = "killed"           // something outside ended the flow's driver process
 	ReasonStopped     = "stopped"          // something outside stopped the flow's driver process, or this node's agent, and let it go on
+	ReasonChanged     = "driver-changed"   // the flow's driver was replaced while it ran: what ran is not known
 	ReasonHost        = "host-starved"     // the leading node's processors were too busy, by the plan's rule
 	ReasonControl     = "control-traffic"  // control packets passed during an attempt of a run with in-band control
 	ReasonForeign     = "foreign-traffic"  // other packets than the attempt's passed the emulated radios
@@ -80,7 +81,7 @@ func Final(reason string) bool {
 // repeated in its place, and is not one of those that a sheet allows.
 func ApparatusFault(reason string) bool {
 	switch reason {
-	case ReasonRadioDown, ReasonSourceDown, ReasonRelayDown, ReasonServerDown, ReasonNoProcess, ReasonKilled, ReasonStopped, ReasonControl, ReasonForeign, ReasonPathDown, ReasonPathBlocked, ReasonHost:
+	case ReasonRadioDown, ReasonSourceDown, ReasonRelayDown, ReasonServerDown, ReasonNoProcess, ReasonKilled, ReasonStopped, ReasonChanged, ReasonControl, ReasonForeign, ReasonPathDown, ReasonPathBlocked, ReasonHost:
 		return true
 	}
 	return false
