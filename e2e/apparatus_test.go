@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/testkind"
 	"linktrial/orchestrator/report"
 )
 
@@ -121,6 +122,7 @@ func TestKillEmulator(t *testing.T) {
 // With in-band control the leading node cannot know why an attempt failed. Where the
 // journals are together it is known: the attempt is marked, and its trial is repeated.
 func TestKillServerInBand(t *testing.T) {
+	testkind.Waits("for a slow radio, and for idle nodes")
 	p := &directed{newServed(t)}
 	p.lab("transports-link", "vip-lot")
 	r := p.start("run", p.plan("three.yaml", inBandThree), "--orchestrator", "http://"+p.addr)
@@ -154,6 +156,7 @@ func TestKillServerInBand(t *testing.T) {
 // A server that stays away makes the run pause after limits.wait, which says for what
 // it waits; a person lets it go on when the server is back.
 func TestPauseForServer(t *testing.T) {
+	testkind.Waits("for a slow radio, and for limits")
 	p := &directed{newServed(t)}
 	p.lab("prc-117g-anw2c", "vip-lot")
 	r := p.start("run", p.plan("three.yaml", strings.Replace(three, "attempts: 2", "attempts: 1, wait: 3s", 1)), "--orchestrator", "http://"+p.addr)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/testkind"
 )
 
 // fieldPlan runs over interfaces that Linktrial did not make, at 2 Mbit/s: a transfer takes
@@ -184,6 +185,7 @@ func TestFalseTimesInField(t *testing.T) {
 // Faults from a seed on the real path. LINKTRIAL_FIELD_FAULTS=SEED:ITERATIONS has a longer
 // campaign, with faults of all kinds.
 func TestFieldCampaign(t *testing.T) {
+	testkind.Waits("for trials, and for what other nodes recorded")
 	seed, iterations := "31", 6
 	kinds := []string{"--fault-kinds", "interface-new-index,interface-gone,interface-renamed,no-carrier,address-lost,address-duplicate,address,radio-down,route,filter,nat,suspend,control-cut,control-one-way,clock-step"}
 	if given := os.Getenv("LINKTRIAL_FIELD_FAULTS"); given != "" {

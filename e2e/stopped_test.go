@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/testkind"
 )
 
 const stopped = `
@@ -31,6 +32,7 @@ limits: {connect: 10s, transfer: 60s, attempts: 1}
 // that says nothing of it: the attempt is invalid, and repeated as none of those that
 // the plan allows.
 func TestStoppedProcesses(t *testing.T) {
+	testkind.Waits("for processes that were stopped")
 	p := newProgram(t)
 	r := p.start("rehearse", p.plan("stopped.yaml", stopped))
 	agent := func(role string) int { return r.child("agent", "--role "+role) }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"linktrial/internal/radio"
+	"linktrial/internal/testkind"
 	"linktrial/lab/field"
 	"linktrial/lab/netns"
 )
@@ -49,6 +50,7 @@ var treatmentsCases = []treatmentsCase{
 // packet filters of the nodes in the way: it says what works, what is blocked, and what
 // the nodes do not have.
 func TestPreflightOfTreatments(t *testing.T) {
+	testkind.Waits("for exchanges that firewalls drop")
 	p := newServed(t)
 	p.lab("prc-117g-anw2c", "vip-lot")
 	file := p.plan("mixed.yaml", mixedPlan)

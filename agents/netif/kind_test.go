@@ -13,3 +13,5 @@ func TestMain(m *testing.M) {
 	testkind.AtOnce(4)
 	os.Exit(m.Run())
 }
+
+var _ = testkind.Waits("for the kernel, which takes seconds to find a duplicate address")

@@ -54,6 +54,12 @@ func Failed(t testing.TB, format string, a ...any) {
 // reason is for people.
 func OfPackage(_ Kind, _ string) struct{} { return struct{}{} }
 
+// Waits says of a package's real-time tests, at its top level, or of one test in its body,
+// that they wait for nearly all of their time: the gate runs them beside what computes. The
+// reason is for people, and says for what they wait. The gate's log has the time of the
+// processor that each took.
+func Waits(_ string) struct{} { return struct{}{} }
+
 // OfTest says the kind of a test, and skips it where it is a soak test and no soak is
 // run. The reason is for people.
 func OfTest(t testing.TB, kind Kind, reason string) {

@@ -22,6 +22,7 @@ import (
 // A node whose cable is pulled stops counting as connected long before its poll
 // would end. When the cable is back, the same connection tells it to poll again.
 func TestPulledCable(t *testing.T) {
+	t.Parallel()
 	cable := livenesstest.New(t)
 	url, cat := storetest.URL(t), testCatalog(t)
 	var s *server.Server

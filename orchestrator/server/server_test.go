@@ -231,6 +231,7 @@ func get(t testing.TB, c *clients, path string) string {
 // The orchestrator is killed again and again while a run goes on; the run
 // completes, with no trial lost and none repeated.
 func TestRunSurvivesKillsOfTheOrchestrator(t *testing.T) {
+	t.Parallel()
 	data, err := os.MkdirTemp("", "linktrial-servertest-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(data) })
@@ -374,6 +375,7 @@ func TestFullDiskEndsTheRun(t *testing.T) {
 // A node that was away when its run was aborted is told when it comes back,
 // but one that lost its memory does not begin the run to end it.
 func TestNodeThatWasAwayDuringAnAbort(t *testing.T) {
+	t.Parallel()
 	url := storetest.URL(t)
 	s := startOn(t, url)
 	c := connectTo(t, s.Addr())

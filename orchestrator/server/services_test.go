@@ -199,6 +199,7 @@ func TestRepeatedSchedule(t *testing.T) {
 // A schedule for which no nodes are connected at its time fails with the reason, when its
 // patience has ended.
 func TestScheduleWithoutNodes(t *testing.T) {
+	t.Parallel()
 	s, ctx := serveAll(t, storetest.URL(t), t.TempDir(), nil), t.Context()
 	at := time.Now().Add(time.Hour)
 	_, err := s.library.Schedule(ctx, connect.NewRequest(&linktrialv1.ScheduleRequest{Plan: "demo", At: timestamppb.New(at), Patience: durationpb.New(time.Second)}))

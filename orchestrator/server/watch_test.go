@@ -163,6 +163,7 @@ func TestWatchNewestLines(t *testing.T) {
 // A transfer that the server will not report is announced while the trial can
 // still be repeated, and afterwards.
 func TestTransferWithoutTheServersReport(t *testing.T) {
+	t.Parallel()
 	c := serve(t)
 	h, started := byHand(t, c, &linktrialv1.StartPlanRequest{File: "test.yaml", Text: fmt.Appendf(nil, testPlan, "1 KiB")})
 	h.begin()

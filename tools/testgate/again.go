@@ -59,13 +59,13 @@ func (g *gate) isExact(f failure) bool {
 
 // alone runs a failed test by itself.
 func (g *gate) alone(ctx context.Context, f failure, units []unit) attempt {
-	waitForTurn(ctx, 0, nil)
+	(&queue{lane: computing}).waitForTurn(ctx)
 	began := readPressure()
 	once := gate{results: newResults(g.out), all: g.all, folder: g.folder}
 	var err error
 	if u, ok := pageUnit(units, f.pkg); ok {
 		u.command = append(u.command, "--testNamePattern", "^"+regexp.QuoteMeta(f.test)+"$")
-		err = once.runPage(ctx, u)
+		_, err = once.runPage(ctx, u)
 		// Those of the file that the pattern leaves out.
 		once.skipped = nil
 	} else {

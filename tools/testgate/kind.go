@@ -26,6 +26,7 @@ type testList struct {
 	kind  kind            // of the package
 	said  bool            // by the package itself
 	tests map[string]kind // each function whose name begins with Test
+	waits map[string]bool // those that say so, and "" where the package does
 }
 
 // of returns the tests of a kind, in the order of their names.
@@ -70,12 +71,15 @@ func readTests(p goPackage) (testList, error) {
 }
 
 func kindsOf(files []*ast.File) (testList, error) {
-	l := testList{tests: map[string]kind{}}
+	l := testList{tests: map[string]kind{}, waits: map[string]bool{}}
 	var bad error
 	for _, f := range files {
 		for _, d := range f.Decls {
 			switch d := d.(type) {
 			case *ast.GenDecl:
+				if calls(d, "Waits") {
+					l.waits[""] = true
+				}
 				k, err := said(d, "OfPackage", 0)
 				switch {
 				case err != nil:
@@ -94,6 +98,9 @@ func kindsOf(files []*ast.File) (testList, error) {
 					bad = fmt.Errorf("%s: %w", d.Name.Name, err)
 				}
 				l.tests[d.Name.Name] = k
+				if calls(d, "Waits") {
+					l.waits[d.Name.Name] = true
+				}
 			}
 		}
 	}
@@ -133,6 +140,17 @@ func said(d ast.Node, function string, argument int) (kind, error) {
 		return true
 	})
 	return out, bad
+}
+
+// calls reports whether a function of testkind is called below a declaration.
+func calls(d ast.Node, function string) bool {
+	found := false
+	ast.Inspect(d, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		found = found || ok && isSelector(call.Fun, "testkind", function)
+		return !found
+	})
+	return found
 }
 
 func isSelector(e ast.Expr, x, name string) bool {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"linktrial/internal/testkind"
 )
@@ -158,6 +159,47 @@ func TestFinalFailures(t *testing.T) {
 	}
 }
 
+// Where something else keeps the machine busy, each test does not wait for as long as the
+// first that waited in vain; and nothing lets the third one begin there.
+func TestTurns(t *testing.T) {
+	busy := false
+	for i, c := range []struct {
+		beside  int
+		percent float64
+		waited  time.Duration
+		want    bool
+	}{
+		{1, 10, 0, true},
+		{1, 60, 19 * time.Second, false},
+		{1, 60, 21 * time.Second, true},
+		{1, 60, time.Second, false},
+		{1, 60, 3 * time.Second, true},
+		{2, 60, time.Hour, false},
+		{0, 60, 3 * time.Second, true},
+		{2, 20, 0, true}, // it is no longer busy
+		{1, 60, 3 * time.Second, false},
+	} {
+		if got := computing[c.beside].met(c.percent, c.waited, &busy); got != c.want {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+}
+
+// What waits says so, in a package or in a test.
+func TestWhatWaits(t *testing.T) {
+	const src = "package p\nimport \"linktrial/internal/testkind\"\nvar _ = testkind.Waits(\"r\")\n" +
+		"func TestA(t *testing.T) { testkind.Waits(\"r\") }\nfunc TestB(t *testing.T) { other.Waits(\"r\") }"
+	for text, want := range map[string]map[string]bool{src: {"": true, "TestA": true}, strings.Replace(src, "var _ = testkind.Waits", "var _ = nobody.Waits", 1): {"TestA": true}} {
+		f, err := parser.ParseFile(token.NewFileSet(), "p_test.go", text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, err := kindsOf([]*ast.File{f}); err != nil || !maps.Equal(l.waits, want) {
+			t.Errorf("%v (%v), expected %v", l.waits, err, want)
+		}
+	}
+}
+
 func TestKindsOf(t *testing.T) {
 	const head = "package p\nimport \"linktrial/internal/testkind\"\n"
 	for name, c := range map[string]struct {
@@ -204,9 +246,13 @@ func TestEveryTestRunsOnce(t *testing.T) {
 	if u := unitsOf([]goPackage{p}, soak, binary); len(u) != 1 || !slices.Contains(u[0].command, "-test.run=^(TestC)$") {
 		t.Errorf("in a soak: %v", u)
 	}
-	p.ImportPath = "e2e"
-	if u := unitsOf([]goPackage{p}, realTime, binary); len(u) != 2 || !slices.Contains(u[1].command, "-test.run=^(TestD)$") {
+	p.ImportPath, p.Tests.waits = "e2e", map[string]bool{"TestD": true}
+	if u := unitsOf([]goPackage{p}, realTime, binary); len(u) != 2 || !slices.Contains(u[1].command, "-test.run=^(TestD)$") || u[0].waits || !u[1].waits {
 		t.Errorf("apart: %v", u)
+	}
+	p.ImportPath, p.Tests.waits = "m/p", map[string]bool{"": true}
+	if u := unitsOf([]goPackage{p}, realTime, binary); len(u) != 1 || !u[0].waits {
+		t.Errorf("of a package that waits: %v", u)
 	}
 	race, plain, parts := exactTests([]goPackage{
 		p,

@@ -24,27 +24,30 @@ type pageResults struct {
 	}
 }
 
-// runPage runs a file of tests in a browser. Its error is that of a file that did not run.
-func (g *gate) runPage(ctx context.Context, u unit) error {
+// runPage runs a file of tests in a browser. Its error is that of a file that did not run;
+// used is the time of the processor that it took.
+func (g *gate) runPage(ctx context.Context, u unit) (used time.Duration, err error) {
 	file := filepath.Join(g.folder, filepath.Base(u.pkg)+".json")
 	_ = os.Remove(file) // of an earlier attempt
 	began := time.Now()
 	args := append(append([]string{}, u.command[1:]...), "--reporter=json", "--outputFile="+file)
-	out, err := command(ctx, u.dir, u.env, u.command[0], args...).CombinedOutput()
+	cmd := command(ctx, u.dir, u.env, u.command[0], args...)
+	out, err := cmd.CombinedOutput()
+	used = usedBy(cmd)
 	b, readErr := os.ReadFile(file)
 	if readErr != nil {
-		return fmt.Errorf("%w\n%s", errors.Join(err, readErr), out)
+		return used, fmt.Errorf("%w\n%s", errors.Join(err, readErr), out)
 	}
 	var r pageResults
 	if err := json.Unmarshal(b, &r); err != nil {
-		return fmt.Errorf("results of vitest: %w", err)
+		return used, fmt.Errorf("results of vitest: %w", err)
 	}
 	before := g.count()
 	g.addPage(u, r, time.Since(began))
 	if err != nil && g.count() == before {
-		return fmt.Errorf("%w\n%s", err, out) // an error outside of its tests
+		return used, fmt.Errorf("%w\n%s", err, out) // an error outside of its tests
 	}
-	return nil
+	return used, nil
 }
 
 func (g *gate) addPage(u unit, r pageResults, took time.Duration) {

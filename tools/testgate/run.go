@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,8 +35,9 @@ func command(ctx context.Context, dir string, env []string, name string, args ..
 	return cmd
 }
 
-// events runs a command whose standard output are events.
-func (g *gate) events(ctx context.Context, dir string, env []string, name string, args ...string) error {
+// events runs a command whose standard output are events. used is the time of the processor
+// that it took.
+func (g *gate) events(ctx context.Context, dir string, env []string, name string, args ...string) (used time.Duration, err error) {
 	cmd := command(ctx, dir, env, name, args...)
 	cmd.Stderr = os.Stderr
 	r, w := io.Pipe()
@@ -45,9 +48,18 @@ func (g *gate) events(ctx context.Context, dir string, env []string, name string
 		r.CloseWithError(errors.Join(err, io.EOF)) // nothing blocks in writing to it
 		read <- err
 	}()
-	err := cmd.Run()
+	err = cmd.Run()
 	_ = w.Close() // the reader then sees the end
-	return errors.Join(err, <-read)
+	return usedBy(cmd), errors.Join(err, <-read)
+}
+
+// usedBy is the time of the processor that a command took, with all of its children for
+// which their parents waited.
+func usedBy(cmd *exec.Cmd) time.Duration {
+	if cmd.ProcessState == nil {
+		return 0
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
 // goTest runs tests with go test, which builds what they need.
@@ -58,7 +70,8 @@ func (g *gate) goTest(ctx context.Context, race bool, args ...string) error {
 		// The tests themselves build programs without cgo.
 		first, env = append(first, "-race", "-exec", "env CGO_ENABLED=0"), []string{"CGO_ENABLED=1"}
 	}
-	return g.events(ctx, "", env, "go", append(first, args...)...)
+	_, err := g.events(ctx, "", env, "go", append(first, args...)...)
+	return err
 }
 
 // part is the exact tests of a package that has others as well.
@@ -149,13 +162,29 @@ func (g *gate) binary(p goPackage) string {
 	return filepath.Join(g.folder, strings.ReplaceAll(p.name(), "/", "-")+".test")
 }
 
-// beside are the conditions under which a real-time test begins beside none, one or two
-// others: the pressure of the processor is below percent, or was not for patience. The
-// third one begins only where the others hardly compute.
-var beside = []struct {
+// A lane runs units one after the other, and some of them at once.
+type lane []condition
+
+// condition is when a unit begins beside as many of its lane as stand before it: the
+// pressure of the processor is below percent, or was not for patience. Where patience
+// ended without that, it is leastPatience from then on until the pressure is low again:
+// on a machine that something else keeps busy, waiting changes nothing.
+type condition struct {
 	percent  float64
 	patience time.Duration
-}{{30, time.Minute}, {30, 20 * time.Second}, {22, time.Hour}}
+}
+
+const (
+	leastPatience = 2 * time.Second
+	never         = time.Duration(math.MaxInt64)
+)
+
+// The third unit that computes begins only where the others hardly do. Those that wait run
+// beside these.
+var (
+	computing = lane{{30, time.Minute}, {30, 20 * time.Second}, {22, never}}
+	waiting   = lane{{45, 20 * time.Second}, {30, never}}
+)
 
 // settle is how long what has just begun does not show in the pressure.
 const settle = 4 * time.Second
@@ -163,19 +192,27 @@ const settle = 4 * time.Second
 // inRealTime runs tests that need time that others leave them, as many at once as leave the processors in peace.
 func (g *gate) inRealTime(ctx context.Context, what string, units []unit) {
 	defer g.part(what, time.Now())
-	ended := make(chan struct{}, len(units))
-	running := 0
+	compute := slices.DeleteFunc(slices.Clone(units), func(u unit) bool { return u.waits })
+	wait := slices.DeleteFunc(slices.Clone(units), func(u unit) bool { return !u.waits })
+	var both sync.WaitGroup
+	both.Go(func() { g.inLane(ctx, computing, compute) })
+	both.Go(func() { g.inLane(ctx, waiting, wait) })
+	both.Wait()
+}
+
+func (g *gate) inLane(ctx context.Context, l lane, units []unit) {
+	q := queue{lane: l, ended: make(chan struct{}, len(units))}
 	var all sync.WaitGroup
 	for _, u := range units {
-		running = waitForTurn(ctx, running, ended)
+		q.waitForTurn(ctx)
 		if ctx.Err() != nil {
 			g.addFailure(failure{pkg: u.pkg, output: "not run: the gate's time was over"})
 			continue
 		}
-		running++
+		q.running++
 		all.Go(func() {
 			g.run(ctx, u)
-			ended <- struct{}{}
+			q.ended <- struct{}{}
 		})
 		select {
 		case <-ctx.Done():
@@ -185,22 +222,42 @@ func (g *gate) inRealTime(ctx context.Context, what string, units []unit) {
 	all.Wait()
 }
 
-// waitForTurn blocks until another test may begin, and returns how many run then.
-func waitForTurn(ctx context.Context, running int, ended <-chan struct{}) int {
+// queue is a lane with what runs in it.
+type queue struct {
+	lane    lane
+	running int
+	ended   chan struct{} // once for each that has ended
+	busy    bool          // waiting did not help the last time
+}
+
+// waitForTurn blocks until another test may begin.
+func (q *queue) waitForTurn(ctx context.Context) {
 	for began := time.Now(); ctx.Err() == nil; {
-		if running < len(beside) {
-			if b := beside[running]; readPressure().percent < b.percent || time.Since(began) > b.patience {
-				return running
-			}
+		if q.running < len(q.lane) && q.lane[q.running].met(readPressure().percent, time.Since(began), &q.busy) {
+			return
 		}
 		select {
 		case <-ctx.Done():
-		case <-ended:
-			running--
+		case <-q.ended:
+			q.running--
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
-	return running
+}
+
+// met reports whether a unit that has waited for a time may begin. busy is whether the
+// one before it waited in vain, and is kept up to date.
+func (c condition) met(percent float64, waited time.Duration, busy *bool) bool {
+	patience := c.patience
+	if *busy && patience < never {
+		patience = min(patience, leastPatience)
+	}
+	low := percent < c.percent
+	if !low && waited <= patience {
+		return false
+	}
+	*busy = !low
+	return true
 }
 
 // run runs a unit and notes the pressure beside what failed.
@@ -208,12 +265,13 @@ func (g *gate) run(ctx context.Context, u unit) {
 	began, before := readPressure(), g.count()
 	limited, stop := context.WithTimeout(ctx, u.limit+time.Minute)
 	defer stop()
+	var used time.Duration
 	var err error
 	if u.page {
-		err = g.runPage(limited, u)
+		used, err = g.runPage(limited, u)
 	} else {
 		env := append([]string{"CGO_ENABLED=0", "PWD=" + u.dir}, u.env...)
-		err = g.events(limited, u.dir, env, u.command[0], u.command[1:]...)
+		used, err = g.events(limited, u.dir, env, u.command[0], u.command[1:]...)
 	}
 	if err != nil && g.count() == before && !g.failed(u.pkg) {
 		g.addFailure(failure{pkg: u.pkg, output: fmt.Sprintf("%s: %v", u.label, err)})
@@ -225,7 +283,8 @@ func (g *gate) run(ctx context.Context, u unit) {
 		}
 	}
 	g.mu.Unlock()
-	g.printf("      %-60s %6.1f s, %s\n", u.label, time.Since(began.at).Seconds(), began.since())
+	took := time.Since(began.at).Seconds()
+	g.printf("      %-60s %6.1f s, %3.0f %% of a processor, %s\n", u.label, took, 100*used.Seconds()/took, began.since())
 }
 
 func (g *gate) count() int {

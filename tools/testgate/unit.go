@@ -15,6 +15,7 @@ type unit struct {
 	command []string
 	env     []string
 	page    bool          // prints no events: its results are in a file
+	waits   bool          // for nearly all of its time
 	limit   time.Duration // then it is ended
 	label   string
 }
@@ -43,7 +44,9 @@ func unitsOf(all []goPackage, of kind, binary func(goPackage) string) []unit {
 		case len(tests) == 0:
 		case apart[p.name()]:
 			for _, name := range tests {
-				out = append(out, testUnit(p, binary(p), testLimit, "-test.run="+exactly(name)))
+				u := testUnit(p, binary(p), testLimit, "-test.run="+exactly(name))
+				u.waits = u.waits || p.Tests.waits[name]
+				out = append(out, u)
 			}
 		case p.Tests.kind == of: // and what is no function of its own: examples, seeds of fuzz targets
 			var others []string
@@ -71,7 +74,7 @@ func testUnit(p goPackage, binary string, limit time.Duration, selection ...stri
 	if len(selection) > 0 && strings.HasPrefix(selection[0], "-test.run=") {
 		label += " " + strings.NewReplacer("-test.run=", "", "^(", "", ")$", "", "|", ", ").Replace(selection[0])
 	}
-	return unit{pkg: p.ImportPath, dir: p.Dir, command: append(command, selection...), limit: limit, label: label}
+	return unit{pkg: p.ImportPath, dir: p.Dir, command: append(command, selection...), limit: limit, label: label, waits: p.Tests.waits[""]}
 }
 
 // pageUnits are the files of tests in a browser below web/tests.
