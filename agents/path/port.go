@@ -25,6 +25,9 @@ const (
 	firstPort  = 20000       // of probes: kernels give programs other ones (32768 and above)
 	probePorts = 8000
 	leastPort  = 5001 // of listeners
+	// leastStep is between two packets: within a few milliseconds both agents could be
+	// late at a busy machine for all of them, and the port would pass for a blocked one.
+	leastStep = 50 * time.Millisecond
 )
 
 // Port implements [executor.Paths].
@@ -53,7 +56,7 @@ func (p *Paths) Port(ctx context.Context, ends executor.PathEnds, method executo
 	}
 	defer w.close()
 	pace := &exchange{rate: p.Rate}
-	step := max(pace.pause(smallBytes), 2*took)
+	step := max(pace.pause(smallBytes), 2*took, leastStep)
 	for i, number := range numbers(&p.Key, maxProbes) {
 		next := time.Now().Add(step)
 		fault := w.probe(ends, q.Port, number)
@@ -84,6 +87,7 @@ func (w *watch) probe(ends executor.PathEnds, port int, number uint32) (fault st
 		return ""
 	}
 	p := packet{protocol: w.protocol, from: from, to: to, number: number}
+	w.expect(from.Port())
 	zone := netip.MustParseAddr(ends.To).Zone() // it could be parsed above
 	_, err = w.raw.WriteTo(p.encode(), &net.IPAddr{IP: to.Addr().AsSlice(), Zone: zone})
 	return faultOf(err)
