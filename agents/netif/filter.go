@@ -60,7 +60,7 @@ func followFilter(ctx context.Context, notices *os.File, log *slog.Logger, chang
 			log.Warn("changes of the packet filter are not noticed any more", "error", err)
 			return
 		default:
-			for _, what := range g.changes(text[:n], author{ownThread, sameProgram}) {
+			for _, what := range g.changes(text[:n], agents(initialProcesses())) {
 				changed(what)
 			}
 		}
@@ -84,25 +84,34 @@ var initialProcesses = sync.OnceValue(func() bool {
 	return err == nil && link == "pid:[4026531836]"
 })
 
-// ownThread reports whether this process has a thread. In a container nobody knows.
-func ownThread(id int) bool {
-	if !initialProcesses() {
-		return false // the same number is another thread here
+// agents tells this process and others of its program from strangers. initial: a notice has
+// the numbers of this process's own namespace; otherwise, in a container, the same number is
+// another thread here.
+func agents(initial bool) author {
+	if !initial {
+		return author{func(int) bool { return false }, sameName}
 	}
+	return author{ownThread, sameProgram}
+}
+
+// ownThread reports whether this process has a thread.
+func ownThread(id int) bool {
 	_, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", id))
 	return err == nil
 }
 
 // sameProgram reports whether a thread is of a process that runs this program: there may
-// be several agents on a node. In a container its name alone tells.
-func sameProgram(thread int, name string) bool {
-	if !initialProcesses() {
-		own, err := os.ReadFile("/proc/self/comm")
-		return err == nil && strings.TrimSpace(string(own)) == name
-	}
+// be several agents on a node.
+func sameProgram(thread int, _ string) bool {
 	own, err1 := os.Stat("/proc/self/exe")
 	theirs, err2 := os.Stat(fmt.Sprintf("/proc/%d/exe", thread))
 	return err1 == nil && err2 == nil && os.SameFile(own, theirs)
+}
+
+// sameName reports whether a thread has the name of this process's first one.
+func sameName(_ int, name string) bool {
+	own, err := os.ReadFile("/proc/self/comm")
+	return err == nil && strings.TrimSpace(string(own)) == name
 }
 
 // newGeneration is the message that ends each change of the packet filter.

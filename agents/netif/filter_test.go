@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -42,10 +44,11 @@ func TestFilterChange(t *testing.T) {
 	stranger := func(int, string) bool { return false }
 	all := readChange(t, notices)
 	require.Regexp(t, `^the packet filter of this node was changed \(by "[^"]+", thread \d+\): change it before a run$`, new(generation).changes(all, author{nobody, everybody})[0])
-	if initialProcesses() {
-		require.Empty(t, new(generation).changes(all, author{ownThread, stranger}))
-	} else { // whose numbers the notice has not
-		require.Len(t, new(generation).changes(all, author{ownThread, stranger}), 1)
+	for initial, want := range map[bool]int{true: 0, false: 1} { // the numbers of a container are others
+		if initial && !initialProcesses() {
+			continue // see TestAuthor
+		}
+		require.Len(t, new(generation).changes(all, author{agents(initial).self, stranger}), want)
 	}
 
 	// Another agent of the node holds its drivers to its radio.
@@ -53,7 +56,7 @@ func TestFilterChange(t *testing.T) {
 	c.AddChain(&nftables.Chain{Name: "out", Table: drivers})
 	require.NoError(t, c.Flush())
 	all = readChange(t, notices)
-	require.Empty(t, new(generation).changes(all, author{nobody, sameProgram}))
+	require.Empty(t, new(generation).changes(all, author{nobody, agents(initialProcesses()).program}))
 	require.Len(t, new(generation).changes(all, author{nobody, stranger}), 1, "by another program")
 	c.AddChain(&nftables.Chain{Name: "out", Table: drivers})
 	c.AddChain(&nftables.Chain{Name: "in", Table: table})
@@ -85,6 +88,25 @@ func TestFilterChange(t *testing.T) {
 	require.Empty(t, fault)
 	fault, _ = w.State()
 	require.Empty(t, fault)
+}
+
+// Where a notice has the numbers that this process sees, numbers tell who it was; elsewhere
+// a name alone does.
+func TestAuthor(t *testing.T) {
+	other := exec.Command("sleep", "60")
+	require.NoError(t, other.Start())
+	defer func() { _, _ = other.Process.Kill(), other.Wait() }()
+	comm, err := os.ReadFile("/proc/self/comm")
+	require.NoError(t, err)
+	own := strings.TrimSpace(string(comm))
+	machine, container := agents(true), agents(false)
+	require.True(t, machine.self(os.Getpid()))
+	require.True(t, machine.program(os.Getpid(), "another name"))
+	require.False(t, machine.self(other.Process.Pid))
+	require.False(t, machine.program(other.Process.Pid, own))
+	require.False(t, container.self(os.Getpid()))
+	require.True(t, container.program(other.Process.Pid, own))
+	require.False(t, container.program(os.Getpid(), "another name"))
 }
 
 // readChange reads the kernel's messages of one change.
