@@ -598,15 +598,18 @@ func TestStops(t *testing.T) {
 			p, err := r.Start(t.Context(), "plain", q, nil)
 			require.NoError(t, err)
 			defer p.Output().Close()
+			defer p.Kill() // where the test fails
 			list, err := engine.Client.ContainerList(t.Context(), client.ContainerListOptions{Filters: client.Filters{}.Add("label", docker.LabelAgent+"=stops").Add("label", docker.LabelRole+"=client")})
 			require.NoError(t, err)
 			require.Len(t, list.Items, 1)
 			id := list.Items[0].ID
+			// An engine that hears late from its runtime tells a pause that is over a second
+			// time, and its end.
 			is := func(count int, stopped bool) {
 				t.Helper()
 				require.Eventually(t, func() bool {
 					n, now, _ := p.Stops().State()
-					return n == count && now == stopped
+					return (n == count || c.name == "paused" && n > count) && now == stopped
 				}, 30*time.Second, 10*time.Millisecond, "%d times stopped, now %t", count, stopped)
 			}
 			is(0, false)
