@@ -202,13 +202,16 @@ lint-ansible: deps-check
 test: needs deps-test build kernel test-bases test-units
 	$(TESTS) -run exact,realtime -web web $(if $(LIMIT),-limit $(LIMIT))
 
-.PHONY: needs test-bases
+.PHONY: needs test-bases test-modules
 needs:
 	@scripts/gate-needs
 
 # What tests would else fetch: the room that they run in has no network.
-test-bases: deps-test
+test-bases: deps-test test-modules
 	@$(SUDO) scripts/base-image --tar postgresql-17 postgresql-17-timescaledb >/dev/null
+
+test-modules: deps
+	@go mod download
 
 # A part of it: ONLY=executor has the packages with this in their path.
 ONLY ?=
@@ -220,7 +223,7 @@ TESTS = LINKTRIAL_BIN=$(BIN) $(SUDO) $(ROOM) $(TESTGATE) -unsteady tools/testgat
 # Those of the exact ones that a change reaches, through the packages that import what it
 # changed. What has not ended after three minutes is said, and is red.
 SINCE := HEAD
-test-fast: go-drivers
+test-fast: go-drivers test-modules
 	go build $(GOFLAGS_BUILD) -o $(BIN)/linktrial ./cmd/linktrial
 	$(TESTS) -run exact -changed $(SINCE) -limit 3m
 
