@@ -10,61 +10,66 @@ import (
 // apartAtOnce is how many checks that run apart run at a time.
 const apartAtOnce = 6
 
-// What one of them has for itself: ports, on the loopback interface, and numbers
-// of transfers.
-const (
-	portsApart     = 16
-	transfersApart = 1000
-)
+// transfersApart is how many numbers of transfers one of them has for itself.
+const transfersApart = 1000
 
-// runApart runs the checks of a group and reports their results in order, each
-// as soon as those before it are there. The error is ctx's end, or of the suite.
-func (s *suite) runApart(ctx context.Context, group []*check, broken string, report func(Check)) error {
-	type outcome struct {
-		res Check
-		err error
-	}
-	out := make([]chan outcome, len(group))
-	subs := make([]*suite, len(group))
-	var wg sync.WaitGroup
+// group is the checks that run apart, several at once beside those that run alone: most
+// of their time is waiting.
+type group struct {
+	of   *suite
+	subs []*suite
+	out  []chan outcomeApart
+	next int
+	all  sync.WaitGroup
+}
+
+type outcomeApart struct {
+	res Check
+	err error
+}
+
+// beginApart starts the checks of a group; broken is why none of them can run.
+func (s *suite) beginApart(ctx context.Context, checks []*check, broken string) *group {
+	g := &group{of: s, subs: make([]*suite, len(checks)), out: make([]chan outcomeApart, len(checks))}
 	slots := make(chan struct{}, apartAtOnce)
-	for i, c := range group {
+	for i, c := range checks {
 		sub := &suite{
 			target: s.target, o: s.o, command: s.command, unsupported: s.unsupported, instead: s.instead,
-			ports: s.ports + i*portsApart, transfers: s.transfers + uint64(i)*transfersApart, secret: s.secret,
+			transfers: s.transfers + uint64(i)*transfersApart, secret: s.secret,
 		}
-		out[i], subs[i] = make(chan outcome, 1), sub
-		wg.Go(func() {
+		g.out[i], g.subs[i] = make(chan outcomeApart, 1), sub
+		loopback := s.net.loopback
+		g.all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			begin := time.Now()
-			res, err := sub.checkApart(ctx, c, broken, s.net)
+			res, err := sub.checkApart(ctx, c, broken, loopback)
 			res.Elapsed = time.Since(begin)
-			out[i] <- outcome{res, err}
+			g.out[i] <- outcomeApart{res, err}
 		})
 	}
-	var failed error
-	for _, o := range out {
-		x := <-o
-		if failed == nil && x.err == nil {
-			report(x.res)
-		} else if failed == nil {
-			failed = x.err
-		}
-	}
-	wg.Wait()
-	for _, sub := range subs {
-		s.output = append(s.output, sub.output...)
-		s.exits = append(s.exits, sub.exits...)
-		s.children = append(s.children, sub.children...)
-	}
-	s.ports += len(group) * portsApart
-	s.transfers += uint64(len(group)) * transfersApart
-	return failed
+	s.transfers += uint64(len(checks)) * transfersApart
+	return g
 }
 
-func (s *suite) checkApart(ctx context.Context, c *check, broken string, home *network) (Check, error) {
-	net, err := newNetworkApart(home.loopback)
+// result waits for the next check of the group, in their order. The suite knows what all
+// of their processes did when it has had the last one. The error is ctx's end, or of the
+// suite.
+func (g *group) result() (Check, error) {
+	x := <-g.out[g.next]
+	g.next++
+	if g.next == len(g.out) {
+		for _, sub := range g.subs {
+			g.of.output = append(g.of.output, sub.output...)
+			g.of.exits = append(g.of.exits, sub.exits...)
+			g.of.children = append(g.of.children, sub.children...)
+		}
+	}
+	return x.res, x.err
+}
+
+func (s *suite) checkApart(ctx context.Context, c *check, broken, loopback string) (Check, error) {
+	net, err := newNetworkApart(loopback)
 	var sk *skipped
 	if errors.As(err, &sk) {
 		return Check{Name: c.name, About: c.about, Holds: c.holds, Outcome: Skipped, Detail: sk.reason}, nil

@@ -118,8 +118,7 @@ func (s *suite) params(role contract.Role) *contract.Parameters {
 
 // port gives every server one of its own.
 func (s *suite) port() int {
-	s.ports++
-	return s.ports
+	return s.net.port()
 }
 
 func (s *suite) serverParams() *contract.Parameters {

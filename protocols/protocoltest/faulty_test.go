@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -23,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"linktrial/internal/testkind"
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
 )
@@ -34,11 +34,7 @@ func TestMain(m *testing.M) {
 	if f := os.Getenv(faultVariable); f != "" {
 		os.Exit(faultyDriver(f))
 	}
-	// The tests mostly wait; more of them at once than there are processors.
-	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	testkind.AtOnce(10)
 	code := m.Run()
 	// internal/process keeps one thread for as long as the process lives.
 	if err := goleak.Find(goleak.IgnoreAnyFunction("linktrial/internal/process.init.func1.1")); err != nil && code == 0 {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -25,7 +26,17 @@ type network struct {
 	link                   *link.Link // in the place of the router, where the suite carries the packets
 	loopback               string     // why there are no namespaces
 	at                     addresses  // but for those of the loopback interface
-	firstPort              int
+}
+
+// ports counts those that servers of this process got: several suites may run at once,
+// and on the loopback interface beside those of other processes.
+var ports atomic.Uint32
+
+// port gives a server one that no other of this process has, below those that the kernel
+// gives to clients.
+func (n *network) port() int {
+	const first, most = 20_000, 12_000
+	return first + (os.Getpid()*97+int(ports.Add(1)))%most
 }
 
 const device = link.Device
@@ -39,10 +50,9 @@ func newNetwork(loopback bool) (*network, error) {
 		reason = "making network namespaces needs root"
 	}
 	if reason != "" {
-		// Below the ports that the kernel gives to clients, elsewhere for every process.
-		return &network{loopback: reason, firstPort: 20000 + os.Getpid()*97%12000, at: drawAddresses()}, nil
+		return &network{loopback: reason, at: drawAddresses()}, nil
 	}
-	n := &network{firstPort: 7000, at: drawAddresses()}
+	n := &network{at: drawAddresses()}
 	for _, f := range []**os.File{&n.client, &n.server, &n.router} {
 		ns, err := namespace.Unnamed()
 		if err != nil {

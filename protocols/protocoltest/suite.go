@@ -106,14 +106,14 @@ type check struct {
 type place int
 
 const (
-	// usual: alone, in the suite's network, if the driver can run on this node.
+	// usual: one after the other, in the suite's network, if the driver can run on this node.
 	usual place = iota
 	// first: whatever checks were asked for, and no other can run where it fails.
 	first
 	// anywhere: also of a driver that cannot run on this node.
 	anywhere
-	// apart: in a network of its own, with a link, and several such checks at once:
-	// most of their time is waiting.
+	// apart: in a network of its own, with a link, several such checks at once beside the
+	// usual ones: most of their time is waiting.
 	apart
 )
 
@@ -189,7 +189,6 @@ type suite struct {
 	output      []string       // breaches of the rules of output, of all processes
 	exits       []string       // breaches of the rules of exit codes
 	children    []string       // processes left behind
-	ports       int
 	transfers   uint64
 	secret      []byte // of payloads
 }
@@ -220,32 +219,31 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer net.close()
-	s := &suite{target: t, o: o, net: net, ports: net.firstPort, secret: make([]byte, 16)}
+	s := &suite{target: t, o: o, net: net, secret: make([]byte, 16)}
 	_, _ = rand.Read(s.secret) // it never fails
 	r := &Report{Network: net.kind()}
+	chosen := selected(m, o.Only)
 	broken := ""
-	var group []*check // of checks that run at once
-	for _, c := range selected(m, o.Only) {
-		if c.place == apart {
-			group = append(group, c)
-			continue
+	var beside *group // once the first checks have passed or failed
+	for _, c := range chosen {
+		if c.place != first && beside == nil {
+			// What ends early ends them.
+			ctx, cancel := context.WithCancel(ctx)
+			beside = s.beginApart(ctx, slices.DeleteFunc(slices.Clone(chosen), func(c *check) bool { return c.place != apart }), broken)
+			defer beside.all.Wait()
+			defer cancel()
 		}
-		if err := s.finish(ctx, r, &group, broken); err != nil {
-			return r, err
-		}
-		begin := time.Now()
-		res, err := s.check(ctx, c, broken)
+		res, err := s.result(ctx, c, beside, broken)
 		if err != nil {
 			return r, err
 		}
-		res.Elapsed = time.Since(begin)
 		if res.Outcome == Failed && c.place == first {
 			broken = "the check " + c.name + " failed"
 		}
-		s.report(r, res)
-	}
-	if err := s.finish(ctx, r, &group, broken); err != nil {
-		return r, err
+		r.Checks = append(r.Checks, res)
+		if s.o.Progress != nil {
+			s.o.Progress(res)
+		}
 	}
 	if m := s.target.Manifest; m != nil {
 		r.Driver, r.Version = m.Name, m.Version
@@ -254,18 +252,15 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 	return r, nil
 }
 
-// finish runs the checks of a group that run at once, and empties it.
-func (s *suite) finish(ctx context.Context, r *Report, group *[]*check, broken string) error {
-	err := s.runApart(ctx, *group, broken, func(res Check) { s.report(r, res) })
-	*group = nil
-	return err
-}
-
-func (s *suite) report(r *Report, res Check) {
-	r.Checks = append(r.Checks, res)
-	if s.o.Progress != nil {
-		s.o.Progress(res)
+// result runs a check, or waits for one that runs beside it.
+func (s *suite) result(ctx context.Context, c *check, beside *group, broken string) (Check, error) {
+	if c.place == apart {
+		return beside.result()
 	}
+	begin := time.Now()
+	res, err := s.check(ctx, c, broken)
+	res.Elapsed = time.Since(begin)
+	return res, err
 }
 
 // fill sets the options that were left out.
