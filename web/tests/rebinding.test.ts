@@ -2,9 +2,9 @@
 // address (DNS rebinding), and one that has the browser call the orchestrator.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { chromium, type Browser, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { clean, type Station, station, troubles } from './harness'
+import { clean, launch, type Station, station, troubles } from './harness'
 
 let s: Station
 let browser: Browser
@@ -15,10 +15,7 @@ beforeAll(async () => {
   port = new URL(s.url).port
   site = createServer((_, res) => res.setHeader('Content-Type', 'text/html').end('<title>Another site</title>'))
   await new Promise<void>((done) => site.listen(0, '127.0.0.1', done))
-  browser = await chromium.launch({
-    executablePath: '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--host-resolver-rules=MAP *.example 127.0.0.1'],
-  })
+  browser = await launch('--host-resolver-rules=MAP *.example 127.0.0.1')
 })
 afterAll(async () => {
   await browser?.close()
