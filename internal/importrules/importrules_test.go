@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	"cmd/linktrial/setting/":   {"orchestrator/", "plans", "internal/"},
 	"cmd/linktrial/client/":    {"api/gen/", "orchestrator/authority", "internal/"},
 	"cmd/linktrial/terminal/":  {"api/gen/", "orchestrator/report/wording", "internal/"},
-	"tools/":                   {"internal/testkind"},
+	"tools/":                   {"internal/process", "internal/testkind"},
 	"e2e/":                     {"orchestrator/report", "executor/journal", "internal/faultlog", "internal/testkind"},
 	"e2e/whole/":               {""},
 	"e2e/kernels/":             {"e2e/kernels/", "internal/"},

@@ -123,6 +123,7 @@ func (o options) tests(r *results) error {
 				return err
 			}
 			g.inRealTime(ctx, "soak tests", own)
+			r.printRan(os.Stdout)
 		default:
 			return fmt.Errorf("-run %s: expected exact, realtime or soak", k)
 		}

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -84,6 +85,23 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("the last line is not %q:\n%s", c.last, out.String())
 			}
 		})
+	}
+}
+
+func TestTableOfWhatRan(t *testing.T) {
+	r := newResults(io.Discard)
+	if err := r.read(strings.NewReader(passes + subtest + skips)); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	r.printRan(&out)
+	var got []string
+	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	want := []string{"ran p/TestA 3.5 s passed", "ran p/TestC 0.0 s skipped", "ran p/TestS 0.0 s FAILED"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, expected %q", got, want)
 	}
 }
 

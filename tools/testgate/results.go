@@ -70,9 +70,12 @@ type results struct {
 	packages []timing
 	tests    []timing
 	parts    []timing // of the gate
+	running  map[testOf]time.Time
 }
 
-func newResults(out io.Writer) *results { return &results{out: out, skipped: map[string]string{}} }
+func newResults(out io.Writer) *results {
+	return &results{out: out, skipped: map[string]string{}, running: map[testOf]time.Time{}}
+}
 
 // printf prints a line of progress.
 func (r *results) printf(format string, a ...any) {
@@ -119,6 +122,7 @@ func (r *results) read(events io.Reader) error {
 			continue
 		}
 		r.mu.Lock()
+		r.note(e)
 		s.add(e)
 		r.mu.Unlock()
 	}

@@ -99,26 +99,32 @@ func exactTests(all []goPackage) (race, plain []string, parts []part) {
 	return race, plain, parts
 }
 
-// exact runs the exact tests: those under the race detector on all processors, and
-// beside them one package after the other of the rest, of which some wait.
+// exact runs the exact tests: those under the race detector on all processors, and beside
+// them one package after the other of those without it, and of those that have other
+// tests as well, the virtual lab's long ones.
 func (g *gate) exact(ctx context.Context) {
 	defer g.part("exact tests", time.Now())
+	watched, stop := context.WithCancel(ctx)
+	defer stop()
+	go g.endHung(watched, exactTestLimit)
 	race, plain, parts := exactTests(g.all)
-	var both sync.WaitGroup
-	both.Go(func() {
+	var all sync.WaitGroup
+	all.Go(func() {
 		if len(race) > 0 {
 			g.goneWrong(ctx, "the exact tests under the race detector", g.goTest(ctx, true, race...))
 		}
 	})
-	both.Go(func() {
+	all.Go(func() {
 		for _, p := range parts {
 			g.goneWrong(ctx, p.pkg.ImportPath, g.goTest(ctx, p.pkg.Race, append(p.args, p.pkg.ImportPath)...))
 		}
+	})
+	all.Go(func() {
 		if len(plain) > 0 {
 			g.goneWrong(ctx, "the exact tests without the race detector", g.goTest(ctx, false, append([]string{"-p", "1"}, plain...)...))
 		}
 	})
-	both.Wait()
+	all.Wait()
 }
 
 // goneWrong notes that a command failed where no test of it says why.

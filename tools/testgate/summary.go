@@ -127,6 +127,33 @@ func (r *results) print(v verdict, out io.Writer) {
 	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", r.passed, len(v.failed), len(r.skipped))
 }
 
+// printRan prints a table of the tests that ran, with their time and what came of each,
+// the longest first.
+func (r *results) printRan(out io.Writer) {
+	type row struct {
+		timing
+		outcome string
+	}
+	var rows []row
+	for _, t := range r.tests {
+		rows = append(rows, row{t, "passed"})
+	}
+	for _, f := range r.failures {
+		if !strings.Contains(f.test, "/") {
+			rows = append(rows, row{timing{f.name(), f.seconds}, "FAILED"})
+		}
+	}
+	for name := range r.skipped {
+		rows = append(rows, row{timing{name: name}, "skipped"})
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(a.name, b.name))
+	})
+	for _, t := range rows {
+		fmt.Fprintf(out, "ran   %-60s %7.1f s  %s\n", t.name, t.seconds, t.outcome)
+	}
+}
+
 func printFailures(out io.Writer, what string, failures []failure) {
 	if len(failures) == 0 {
 		return
