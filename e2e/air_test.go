@@ -81,6 +81,7 @@ func expectCounted(t *testing.T, p *program) {
 
 // What drivers count is held against what the emulated radio has counted, in real time.
 func TestCountsThatTheRadioContradicts(t *testing.T) {
+	testkind.Waits("for trials over a slow radio")
 	p := newProgram(t)
 	r := p.start("rehearse", p.plan("contradicted", contradicted), "--drivers", boasters(t, p.bin))
 	r.wait(8 * time.Minute) // its exit code says that trials failed

@@ -12,6 +12,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/faultlog"
+	"linktrial/internal/testkind"
 )
 
 const clockPlan = `
@@ -113,6 +114,7 @@ faults:
 // Where the plan has the rule, an attempt during which a clock stepped is invalid with
 // that reason, and its trial is repeated.
 func TestRuleOfSteppedClocks(t *testing.T) {
+	testkind.Waits("for trials over a slow radio")
 	p := newProgram(t)
 	schedule := p.plan("schedule.yaml", `
 faults:

@@ -160,6 +160,7 @@ limits: {connect: 5s, transfer: 30s}
 // Over real interfaces the packets that leave the client's node tell how long a transfer
 // took at the least.
 func TestFalseTimesInField(t *testing.T) {
+	testkind.Waits("for trials, and for what other nodes recorded")
 	p := newProgram(t)
 	catalog, err := filepath.Abs(filepath.Join("testdata", "field"))
 	if err != nil {

@@ -107,6 +107,7 @@ func liars(t *testing.T) string {
 // A driver that reports false figures has none in the table, in the real-time
 // lab; what it left behind is in the exports.
 func TestFalseFiguresDoNotCount(t *testing.T) {
+	testkind.Waits("for trials over a slow radio")
 	p := newProgram(t)
 	r := p.start("rehearse", p.plan("lying", lying), "--drivers", liars(t))
 	r.wait(4 * time.Minute) // its exit code says that trials failed

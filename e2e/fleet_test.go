@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"linktrial/internal/testkind"
 )
 
 // served is an orchestrator that brings up its own lab.
@@ -128,6 +130,7 @@ func line(out, node, peer, kind string) string {
 }
 
 func TestPreflight(t *testing.T) {
+	testkind.Waits("for measurements of links, and for what does not answer")
 	p := newServed(t)
 	p.lab("prc-117g-anw2c", "vip-lot")
 	look := func() (string, int) { return p.cli("preflight", "--topology", "vip-lot", "--radio", "prc-117g-anw2c") }

@@ -5,11 +5,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"linktrial/internal/testkind"
 )
 
 // Callers without a login who take what they can do not grow the orchestrator beyond a bound,
 // and a run under way loses nothing: the bench fails where either is not so.
 func TestHostileConnections(t *testing.T) {
+	testkind.Waits("for connections that say nothing")
 	p := newProgram(t)
 	out, errs, code := p.run("bench", "hostile", "--hostile", "200", "--hostile-duration", "10s", "--drivers", p.bin+"/drivers")
 	if code != 0 {

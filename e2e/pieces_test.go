@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"linktrial/internal/testkind"
 	"linktrial/orchestrator/report"
 )
 
@@ -99,6 +100,7 @@ func TestRunInPieces(t *testing.T) {
 // The leading agent's control link is cut in the middle of a run: the trials go
 // on, and everything arrives when the link is back.
 func TestControlLinkCut(t *testing.T) {
+	testkind.Waits("for trials, and for a node that is cut off")
 	p := inPieces(t)
 	p.must("run", "--detach", p.plan("short.yaml", short))
 	p.waitUntil("two trials have ended", time.Minute, func() bool { return ended(p.dataset()) >= 2 })

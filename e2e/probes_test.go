@@ -44,6 +44,7 @@ capture: true
 // the emulated radio's own packet log within 0.5 ms, and its losses exactly those. The
 // run passes its audit.
 func TestProbesAgreeWithTheRadio(t *testing.T) {
+	testkind.Waits("for probes over a slow radio")
 	p := newProgram(t)
 	r := p.start("rehearse", p.plan("logged", logged))
 	r.wait(5 * time.Minute)

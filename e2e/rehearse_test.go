@@ -80,6 +80,7 @@ func checkRun(t *testing.T, ds *report.Dataset) {
 }
 
 func TestQuickStart(t *testing.T) {
+	testkind.Waits("for trials over a slow radio")
 	p := newProgram(t)
 	r := p.start("rehearse", quickstart(t))
 	if code := r.wait(4 * time.Minute); code != 0 {
@@ -247,6 +248,7 @@ func TestKillServerAgent(t *testing.T) {
 }
 
 func TestKillRehearsal(t *testing.T) {
+	testkind.Waits("for trials over a slow radio")
 	p := newProgram(t)
 	first := p.start("rehearse", p.plan("short.yaml", short))
 	first.waitFor(`\n +2/12 `, 2*time.Minute)
