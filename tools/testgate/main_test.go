@@ -34,6 +34,13 @@ const (
 {"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:3: needs root\n"}
 {"Action":"skip","Package":"p","Test":"TestC","Elapsed":0}
 `
+	parallel = `{"Time":"2026-01-02T03:04:00Z","Action":"run","Package":"p","Test":"TestP"}
+{"Time":"2026-01-02T03:04:05Z","Action":"pause","Package":"p","Test":"TestP"}
+{"Time":"2026-01-02T03:05:00Z","Action":"cont","Package":"p","Test":"TestP"}
+{"Time":"2026-01-02T03:05:01Z","Action":"run","Package":"p","Test":"TestP/one"}
+{"Time":"2026-01-02T03:05:21.5Z","Action":"pass","Package":"p","Test":"TestP/one","Elapsed":20.5}
+{"Time":"2026-01-02T03:05:22Z","Action":"pass","Package":"p","Test":"TestP","Elapsed":0.01}
+`
 	broken = `{"Action":"build-output","ImportPath":"q","Output":"q.go:1: no\n"}
 {"Action":"build-fail","ImportPath":"q"}
 {"Action":"fail","Package":"q","Elapsed":0,"FailedBuild":"q"}
@@ -90,7 +97,7 @@ func TestVerdict(t *testing.T) {
 
 func TestTableOfWhatRan(t *testing.T) {
 	r := newResults(io.Discard)
-	if err := r.read(strings.NewReader(passes + subtest + skips)); err != nil {
+	if err := r.read(strings.NewReader(passes + subtest + skips + parallel)); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
@@ -99,7 +106,7 @@ func TestTableOfWhatRan(t *testing.T) {
 	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 		got = append(got, strings.Join(strings.Fields(line), " "))
 	}
-	want := []string{"ran p/TestA 3.5 s passed", "ran p/TestC 0.0 s skipped", "ran p/TestS 0.0 s FAILED"}
+	want := []string{"ran p/TestP 22.0 s passed", "ran p/TestA 3.5 s passed", "ran p/TestC 0.0 s skipped", "ran p/TestS 0.0 s FAILED"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, expected %q", got, want)
 	}

@@ -16,6 +16,7 @@ import (
 
 // event is a line of go test -json.
 type event struct {
+	Time    time.Time
 	Action  string
 	Package string
 	Test    string
@@ -112,7 +113,7 @@ func (r *results) addFailure(f failure) {
 // read adds what one process printed as events. What is not an event is printed:
 // the linker and the race detector's runtime write plain text.
 func (r *results) read(events io.Reader) error {
-	s := stream{results: r, output: map[string]*strings.Builder{}, failed: map[string]bool{}}
+	s := stream{results: r, output: map[string]*strings.Builder{}, failed: map[string]bool{}, began: map[string]time.Time{}}
 	in := bufio.NewScanner(events)
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {
@@ -134,6 +135,18 @@ type stream struct {
 	*results
 	output map[string]*strings.Builder
 	failed map[string]bool // packages with a failed test
+	began  map[string]time.Time
+}
+
+// seconds is how long a test took. What Go reports for one leaves out its subtests that run
+// in parallel; of a test that waits for its turn only the time after the wait counts.
+func (s *stream) seconds(e event, key string) float64 {
+	began := s.began[key]
+	delete(s.began, key)
+	if began.IsZero() {
+		return e.Elapsed
+	}
+	return max(e.Elapsed, e.Time.Sub(began).Seconds())
 }
 
 func (s *stream) add(e event) {
@@ -142,6 +155,8 @@ func (s *stream) add(e event) {
 		key += "/" + e.Test
 	}
 	switch e.Action {
+	case "run", "cont":
+		s.began[key] = e.Time
 	case "output":
 		if s.output[key] == nil {
 			s.output[key] = &strings.Builder{}
@@ -167,7 +182,7 @@ func (s *stream) pass(e event, key string) {
 	} else {
 		s.passed++
 		if !strings.Contains(e.Test, "/") {
-			s.tests = append(s.tests, timing{key, e.Elapsed})
+			s.tests = append(s.tests, timing{key, s.seconds(e, key)})
 		}
 	}
 	delete(s.output, key)
@@ -186,7 +201,7 @@ func (s *stream) fail(e event, key string) {
 		}
 	}
 	s.failed[e.Package] = true
-	s.failures = append(s.failures, failure{pkg: e.Package, test: e.Test, seconds: e.Elapsed, output: output})
+	s.failures = append(s.failures, failure{pkg: e.Package, test: e.Test, seconds: s.seconds(e, key), output: output})
 }
 
 // unfinished is what the tests had printed that a crash or their limit has ended, which
