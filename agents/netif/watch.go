@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +29,7 @@ type Watch struct {
 	settingUp time.Time
 	last      State     // that the interface had when it was there
 	out       string    // what is wrong with the interface itself now
+	kernel    string    // what is wrong with the settings of the node's kernel now
 	conflict  string    // the hardware address of another machine with the radio's address
 	wrong     string    // what is wrong now
 	fault     string    // what was wrong last
@@ -112,7 +115,7 @@ func (w *Watch) look(now time.Time) {
 
 // set sets what is wrong from what is known, with the lock; told: who waits is to be told.
 func (w *Watch) set(replaced string, now time.Time) (told bool) {
-	wrong := w.out
+	wrong := strings.Join(slices.DeleteFunc([]string{w.out, w.kernel}, func(s string) bool { return s == "" }), ", ")
 	switch {
 	case wrong != "":
 	case w.conflict != "":
@@ -134,6 +137,20 @@ func (w *Watch) claimed(mac string) {
 	w.mu.Lock()
 	w.conflict = mac
 	told := w.set("", time.Now())
+	w.mu.Unlock()
+	if told {
+		w.changed.Notify()
+	}
+}
+
+// node notes what is wrong with the settings of the node's kernel, empty for nothing.
+func (w *Watch) node(kernel string) {
+	w.mu.Lock()
+	told := false
+	if w.kernel != kernel {
+		w.kernel = kernel
+		told = w.set("", time.Now())
+	}
 	w.mu.Unlock()
 	if told {
 		w.changed.Notify()

@@ -13,13 +13,14 @@ import (
 // Watches watches the interfaces of all radios of a node that a run uses; it implements
 // [executor.Interface].
 type Watches struct {
-	each    []*Watch
-	changed *notify.Notifier
+	each     []*Watch
+	changed  *notify.Notifier
+	settings *kernelSettings
 }
 
 // Start watches the interfaces of radios, at least one, until stop.
 func Start(ctx context.Context, radios []Radio, log *slog.Logger) (w *Watches, stop func(), err error) {
-	w = &Watches{changed: new(notify.Notifier)}
+	w = &Watches{changed: new(notify.Notifier), settings: keepSettings(log)}
 	ctx, cancel := context.WithCancel(ctx)
 	var stops []func()
 	var watching sync.WaitGroup
@@ -29,6 +30,7 @@ func Start(ctx context.Context, radios []Radio, log *slog.Logger) (w *Watches, s
 		for _, s := range stops {
 			s()
 		}
+		w.settings.close()
 	}
 	for _, r := range radios {
 		one, end, err := start(ctx, r, w.changed, log)
@@ -55,6 +57,7 @@ func (w *Watches) look() {
 	for _, one := range w.each {
 		one.look(now)
 	}
+	w.holdSettings()
 	w.changed.Notify()
 }
 
@@ -69,12 +72,14 @@ func (w *Watches) Settled(ctx context.Context) {
 // Since implements [executor.Interface].
 func (w *Watches) Since(at time.Time) (faults []executor.InterfaceFault, more <-chan struct{}) {
 	more = w.changed.Changed()
+	w.holdSettings()
 	return w.faults(func(one *Watch) (string, <-chan struct{}) { return one.Since(at) }), more
 }
 
 // State implements [executor.Interface].
 func (w *Watches) State() (faults []executor.InterfaceFault, changed <-chan struct{}) {
 	changed = w.changed.Changed()
+	w.holdSettings()
 	return w.faults((*Watch).State), changed
 }
 

@@ -7,13 +7,10 @@ package provenance
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -24,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/sysctl"
 )
 
 // Gather reads the node's state. What a node does not have (no tc, no
@@ -40,7 +38,7 @@ func Gather(ctx context.Context) (journal.Provenance, error) {
 	}
 	p.OS = osName()
 	p.CPU = cpuName()
-	if p.Sysctls, err = sysctls("/proc/sys"); err != nil {
+	if p.Sysctls, err = sysctl.Read(sysctl.Root); err != nil {
 		return p, err
 	}
 	if p.Interfaces, err = interfaces(); err != nil {
@@ -91,41 +89,6 @@ func fieldOf(lines io.Reader, sep, key string) string {
 		}
 	}
 	return ""
-}
-
-// secrets are no settings: a key, which must not end up in a result.
-var secrets = []string{"net.ipv4.tcp_fastopen_key"}
-
-// sysctls reads the settings of the TCP stack below root, by their sysctl names.
-func sysctls(root string) (map[string]string, error) {
-	var files []string
-	for _, pattern := range []string{"net/ipv4/tcp_*", "net/ipv4/udp_*mem*", "net/core/rmem*", "net/core/wmem*", "net/core/default_qdisc", "net/core/netdev_max_backlog", "net/ipv4/ip_no_pmtu_disc", "net/ipv4/ip_forward"} {
-		m, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			return nil, fmt.Errorf("provenance: %w", err)
-		}
-		files = append(files, m...)
-	}
-	out := map[string]string{}
-	for _, file := range files {
-		rel, err := filepath.Rel(root, file)
-		if err != nil {
-			return nil, fmt.Errorf("provenance: %w", err)
-		}
-		name := strings.ReplaceAll(rel, "/", ".")
-		if slices.Contains(secrets, name) {
-			continue
-		}
-		b, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EIO) {
-			continue // write-only, or not for this user
-		}
-		if err != nil {
-			return nil, fmt.Errorf("provenance: %w", err)
-		}
-		out[name] = strings.Join(strings.Fields(string(b)), " ")
-	}
-	return out, nil
 }
 
 func interfaces() ([]journal.Interface, error) {
