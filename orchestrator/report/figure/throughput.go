@@ -365,7 +365,7 @@ func drawLegend(c *canvas, y float64, v *report.Analysis, part part, largest wor
 	c.ring(x+4, y+15, grey, "one trial that was skipped or excluded")
 	c.text(x+14, y+19, "start", ink, 11, "skipped or excluded")
 	if slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasPublished) }) {
-		x += 124
+		x += 142
 		c.line(x+5, y+6, x+5, y+24, grey, 1)
 		c.line(x, y+15, x+10, y+15, ink, 2)
 		c.text(x+16, y+19, "start", ink, 11, "published")

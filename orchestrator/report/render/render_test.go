@@ -440,6 +440,7 @@ func TestLaTeXHolds(t *testing.T) {
 		"Größe é ñ":      `Gr\"{o}\ss{}e \'{e} \~{n}`,
 		"a--b":           `a-{}-{}b`,
 		"中":              `\texttt{U+4E2D}`,
+		"*a* [5pt]":      `{*}a{*} {[}5pt]`,
 		`c:\x^2~`:        `c:\textbackslash{}x\textasciicircum{}2\textasciitilde{}`,
 	} {
 		if got := tex(in); got != want && in != "a--b" {

@@ -12,6 +12,7 @@ import (
 // latexSpecial is what TeX would read as markup, and the signs that our own
 // texts use, in commands that plain LaTeX with its default fonts has.
 var latexSpecial = map[rune]string{
+	'[': `{[}`, '*': `{*}`, // at the begin of a row they would be options of the end of the one before
 	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '%': `\%`, '_': `\_`,
 	'^': `\textasciicircum{}`, '~': `\textasciitilde{}`, '<': `$<$`, '>': `$>$`, '|': `$|$`, '"': `''`,
 	'–': `--`, '—': `---`, '−': `$-$`, '×': `$\times$`, '·': `$\cdot$`, '±': `$\pm$`, '°': `$^\circ$`, 'µ': `$\mu$`, 'μ': `$\mu$`,

@@ -6,6 +6,7 @@ import {
   cdf,
   commonTitle,
   filterRuns,
+  nothingIn,
   nothingSwept,
   panelsOf,
   roundUp,
@@ -116,6 +117,8 @@ describe('panels', () => {
       one(),
     )
     expect(p!.slots[1]).toMatchObject({ missing: 'no driver', valid: 0 })
+    expect(nothingIn(p!)).toBe('')
+    expect(nothingIn({ ...p!, slots: [p!.slots[1]!] })).toBe('None of its treatments could be run.')
   })
 })
 

@@ -80,7 +80,7 @@ export function nothingSwept(
 
 /** Why a panel has nothing to draw; empty: it has something. */
 export function nothingIn(p: Pick<Panel, 'runs' | 'slots'>): string {
-  if (p.slots.length) return ''
+  if (p.slots.length) return p.slots.every((s) => s.missing) ? 'None of its treatments could be run.' : ''
   return p.runs.some((r) => r.treatments.length)
     ? 'All its treatments are hidden.'
     : 'It has probes alone: their delays are in the Table tab.'
