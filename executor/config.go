@@ -122,6 +122,9 @@ type PacketsArrived interface {
 	// its payload had begun until as many bytes as the payload has had arrived, at the least;
 	// 0: that is not known.
 	Ended(port int) (time.Duration, error)
+	// Passed returns how many packets to a listener have arrived since the begin, from
+	// whatever client, at the most.
+	Passed(port int) (int64, error)
 }
 
 // PortRange is a range of ports, with both ends; the zero value is empty.

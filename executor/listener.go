@@ -107,6 +107,7 @@ func (l *listener) run(ctx context.Context) (again bool) {
 		return !unsupported
 	}
 	s := &server{listener: l, process: process, began: began, stop: driver.NewStopper(process, n.clock), samples: map[string]*sampleBatch{}, active: map[string]bool{}, received: newReceived(n.sheet, l.transfers.place)}
+	s.claimed, _ = s.unclaimed()
 	s.watch(ctx)
 	crash := process.Exit().crash(process.Log())
 	if crash != "" {
@@ -336,6 +337,8 @@ type server struct {
 	stops    int             // of the process, that the journal has
 	stopped  bool            // now, as the journal has it
 	renewed  bool            // it is ended because of the radio's interface, and started again
+	claimed  int64           // packets to a probe's listener that count for none that ends later
+	idle     int64           // of all such packets, how many there were when no probe ran last
 }
 
 // checkInterface has the process end where the radio's interface has not been in order
@@ -571,6 +574,7 @@ func (s *server) end(r journal.Received) {
 	if took := l.packetsTook(); r.Result != nil {
 		r.Packets = took
 	}
+	s.holdProbe(&r)
 	l.node.record.append(journal.TypeReceived, r)
 	// The leader may already count this transfer: were this agent to die now,
 	// nobody else could confirm what arrived.

@@ -110,3 +110,39 @@ func (l *listener) packetsTook() time.Duration {
 func (l *listener) untimed(err error) {
 	l.node.log.Warn("packets of transfers are not timed: drivers' times are not held against them", "treatment", l.Treatment.Name, "error", err)
 }
+
+// unclaimed is how many packets to a probe's listener have arrived over the radio that no
+// probe has reported yet, at the most.
+func (s *server) unclaimed() (packets int64, known bool) {
+	l := s.listener
+	if l.node.arrivals == nil || !l.Treatment.Probe {
+		return 0, false
+	}
+	passed, err := l.node.arrivals.Passed(l.radioPort())
+	if err != nil {
+		l.node.log.Warn("packets of probes are not counted: what drivers say has arrived is not held against them", "treatment", l.Treatment.Name, "error", err)
+		return 0, false
+	}
+	return passed - s.claimed, true
+}
+
+// holdProbe holds what a probe that has ended says has arrived against the packets that
+// did. Of several at once each may have any of them. What came while no probe ran is
+// nobody's only when the next one has ended: one that begins may have sent before it says so.
+func (s *server) holdProbe(r *journal.Received) {
+	if r.Result == nil || r.Result.Probe == nil {
+		return
+	}
+	packets, known := s.unclaimed()
+	if !known {
+		return
+	}
+	if f := figures.Arrived(r.Result.Probe, packets); f != nil {
+		r.Reason, r.Message = f.Reason, clip(f.Message)
+	}
+	passed := s.claimed + packets
+	s.claimed += min(r.Result.Probe.Received, packets)
+	if len(s.active) == 0 {
+		s.claimed, s.idle = max(s.claimed, s.idle), passed
+	}
+}

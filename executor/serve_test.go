@@ -112,7 +112,10 @@ type fakeArrivals struct {
 	mu     sync.Mutex
 	listen map[int]int64
 	ended  []int
+	passed int64
 }
+
+func (f *fakeArrivals) Passed(int) (int64, error) { return f.passed, nil }
 
 func (f *fakeArrivals) Listen(port int, size int64) error {
 	f.mu.Lock()
@@ -165,6 +168,45 @@ func TestReceivedHasTheTimeOfPackets(t *testing.T) {
 			t.Errorf("%d reports of transfers, and %d of packets", seen, len(arrivals.ended))
 		}
 	})
+}
+
+// What a probe's server says has arrived is held against the packets that did: each probe
+// has at most those that came since the last time but one at which none ran, and no packet
+// counts for two of them.
+func TestProbesHaveThePacketsThatArrived(t *testing.T) {
+	arrivals := &fakeArrivals{}
+	n := &node{role: radio.RoleServer, arrivals: arrivals}
+	s := &server{listener: &listener{node: n, Listener: runsheet.Listener{Treatment: &runsheet.Treatment{Name: "voice", Probe: true}}}, active: map[string]bool{}}
+	for i, c := range []struct {
+		arrived, received int64
+		others            bool // run meanwhile
+		false             bool
+	}{
+		{arrived: 103, received: 100},
+		{arrived: 53, received: 100, false: true},
+		{arrived: 103, received: 100},
+		{arrived: 100, received: 103}, // as many as may have come before it said so
+		{arrived: 100, received: 101, false: true},
+		{arrived: 206, received: 100, others: true},
+		{arrived: 0, received: 100, others: true},
+		{arrived: 0, received: 20, false: true},
+	} {
+		arrivals.passed += c.arrived
+		clear(s.active)
+		if c.others {
+			s.active["another"] = true
+		}
+		r := journal.Received{Result: &contract.Result{Probe: &contract.ProbeFigures{Received: c.received}}}
+		s.holdProbe(&r)
+		if is := r.Reason == journal.ReasonMoreThanSent; is != c.false || is != (r.Message != "") {
+			t.Errorf("probe %d: %q: %s", i, r.Reason, r.Message)
+		}
+	}
+	transfer := journal.Received{Result: &contract.Result{SizeBytes: 1}}
+	s.holdProbe(&transfer)
+	if transfer.Reason != "" {
+		t.Errorf("a transfer: %+v", transfer)
+	}
 }
 
 // A relay process beside a treatment's own listener gets the packets from the radio.

@@ -48,6 +48,15 @@ func (a *Arrived) Ended(port int) (least time.Duration, err error) {
 	return least, err
 }
 
+// Passed implements [executor.PacketsArrived]. Of a datagram in fragments of IPv4 the first
+// one counts.
+func (a *Arrived) Passed(port int) (int64, error) {
+	if err := a.attach(); err != nil {
+		return 0, err
+	}
+	return a.passed(port)
+}
+
 // take returns the shortest time that the payload of a connection to a listener took which
 // has all of it, and forgets these; 0: there is none.
 func (a *Arrived) take(port int) (least time.Duration, err error) {

@@ -5,5 +5,5 @@
 //
 // Comes in: the interfaces, and the sizes of payloads. Goes out: for each connection how
 // long it took from when its payload had begun until as many bytes as the payload has had
-// left the node, or had arrived at it.
+// left the node, or had arrived at it; and for each listener how many packets arrived.
 package packettimes

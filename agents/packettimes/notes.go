@@ -27,10 +27,15 @@ type notes struct {
 	program     *ebpf.Program
 	connections *ebpf.Map // connection: moments
 	sizes       *ebpf.Map // of the payload for each listener, by its port from [runsheet.FirstPort] on
+	packets     *ebpf.Map // how many have passed to each listener, in the same way; then of whose the port is not known
 
 	mu      sync.Mutex
 	devices map[string]socket // by the interface's name
+	unseen  int64             // how many packets may have passed that were not seen, at the most
 }
+
+// someUnseen is more than pass while an interface has come anew, and nobody has looked at it yet.
+const someUnseen = 1 << 40
 
 // socket is that of one interface; index 0: there is none.
 type socket struct{ fd, index int }
@@ -81,7 +86,10 @@ func load(d direction) (*notes, error) {
 		n.sizes, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_sizes", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: runsheet.LastPort - runsheet.FirstPort + 1})
 	}
 	if err == nil {
-		n.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lt_times", Type: ebpf.SocketFilter, License: "MIT", Instructions: instructions(d, n.connections.FD(), n.sizes.FD())})
+		n.packets, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_packets", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: unknownPort + 1})
+	}
+	if err == nil {
+		n.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lt_times", Type: ebpf.SocketFilter, License: "MIT", Instructions: instructions(d, n.connections.FD(), n.sizes.FD(), n.packets.FD())})
 	}
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -102,6 +110,7 @@ func (n *notes) attach() error {
 		if s.index != 0 {
 			_ = unix.Close(s.fd) // nothing was sent
 			n.devices[name] = socket{}
+			n.unseen += someUnseen
 		}
 		fd := 0
 		if err == nil {
@@ -124,6 +133,21 @@ func (n *notes) expect(port int, size int64) error {
 		return fmt.Errorf("packets of transfers: %w", err)
 	}
 	return nil
+}
+
+// passed is how many packets have passed to a listener since the begin, at the most: with
+// those whose port is not known.
+func (n *notes) passed(port int) (int64, error) {
+	if !runsheet.ListenerPort(port) {
+		return 0, fmt.Errorf("packets to port %d, expected %d to %d", port, runsheet.FirstPort, runsheet.LastPort)
+	}
+	var passed, unknown uint64
+	if err := errors.Join(n.packets.Lookup(uint32(port-runsheet.FirstPort), &passed), n.packets.Lookup(uint32(unknownPort), &unknown)); err != nil {
+		return 0, fmt.Errorf("packets to port %d: %w", port, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return int64(passed+unknown) + n.unseen, nil
 }
 
 // kept is what the program keeps of connections.
@@ -158,7 +182,7 @@ func (n *notes) Close() error {
 	}
 	n.devices = nil
 	var errs []error
-	for _, x := range []interface{ Close() error }{n.program, n.connections, n.sizes} {
+	for _, x := range []interface{ Close() error }{n.program, n.connections, n.sizes, n.packets} {
 		errs = append(errs, x.Close()) // of nil as well
 	}
 	return errors.Join(errs...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -295,4 +296,67 @@ func TestArrived(t *testing.T) {
 	got = ended()
 	require.LessOrEqual(t, got, took)
 	require.Greater(t, got, over*8/10)
+}
+
+// Packets to a listener are counted, whatever they carry; those whose port is not known
+// count for every listener, and where some may not have been seen, any number may have come.
+func TestPassed(t *testing.T) {
+	if !namespacetest.Alone(t) {
+		return
+	}
+	f := newFar(t)
+	c, err := packettimes.StartArrived("radio0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	sends := func(address string, packets, size int) {
+		t.Helper()
+		to := net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address))
+		network := "udp4"
+		if to.IP.To4() == nil {
+			network = "udp6"
+		}
+		f.do(func() error {
+			conn, err := net.ListenUDP(network, nil) // one that is connected would be told that nobody listens
+			if err != nil {
+				return err
+			}
+			defer func() { _ = conn.Close() }() // nothing is buffered
+			for range packets {
+				if _, err := conn.WriteTo(make([]byte, size), to); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	count := func(port int) int64 {
+		t.Helper()
+		n, err := c.Passed(port)
+		require.NoError(t, err)
+		return n
+	}
+	atLeast := func(port int, want int64) {
+		t.Helper()
+		require.Eventually(t, func() bool { return count(port) >= want }, 10*time.Second, 5*time.Millisecond, "%d packets", want)
+	}
+	sends("10.91.1.1:5001", 7, 100)
+	sends("10.91.1.1:443", 5, 100)
+	sends("10.91.1.1:5001", 2, 4000) // in fragments, of which the first has the port
+	atLeast(5001, 9)
+	require.Equal(t, int64(9), count(5001))
+	require.Zero(t, count(5002))
+	sends("[fd91::1]:5002", 3, 0)
+	atLeast(5002, 3) // answers of neighbour discovery are among them
+	require.GreaterOrEqual(t, count(5001), int64(9))
+	before := count(5002)
+	sends("[fd91::1]:5002", 1, 4000) // in three fragments
+	atLeast(5002, before+3)
+	_, err = c.Passed(443)
+	require.Error(t, err)
+
+	namespacetest.IP(t, "link del radio0")
+	_, err = c.Passed(5001)
+	require.Error(t, err)
+	f.radio()
+	require.Greater(t, count(5001), int64(1e9))
 }

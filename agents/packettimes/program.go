@@ -20,14 +20,15 @@ const (
 
 // The fields of struct __sk_buff (linux/bpf.h) that are read.
 const (
-	skbLength = 0
-	skbType   = 4
+	skbLength   = 0
+	skbType     = 4
+	skbSegments = 164 // packets that the kernel has joined (GRO) or will divide (GSO); 0: one
 )
 
 // The places of variables on the stack.
 const (
 	stackKey   = -8
-	stackSize  = -16 // the key of the size: the listener's port, from [runsheet.FirstPort] on
+	stackPort  = -16 // the key of the size and of the count: the listener's port, from [runsheet.FirstPort] on
 	stackValue = -56
 )
 
@@ -42,6 +43,10 @@ func fetchAdd(dst, src asm.Register, offset int16) asm.Instruction {
 // them: TCP; UDP; SCTP with that of a DATA chunk (RFC 9293, section 3.1; RFC 768; RFC 9260,
 // sections 3 and 3.3.1).
 var leastHeaders = []struct{ protocol, bytes int32 }{{unix.IPPROTO_TCP, 40}, {unix.IPPROTO_UDP, 28}, {unix.IPPROTO_SCTP, 48}}
+
+// unknownPort is the place of the count of packets whose port is not known: of other
+// protocols, and of IPv6 with extension headers, as all fragments have (RFC 8200, section 4).
+const unknownPort = runsheet.LastPort - runsheet.FirstPort + 1
 
 // direction is which packets have the payload, as a packet socket has them, and which come
 // from its receiver.
@@ -58,8 +63,8 @@ var (
 //
 // Registers: R6 the packet, R7 its length, then without headers; R8 where the transport's
 // header begins, then the ports; R9 the protocol, then what is kept of the connection.
-func instructions(d direction, connections, sizes int) asm.Instructions {
-	const v4, v6, transport, payload, known, have, carries, counted, out = "v4", "v6", "transport", "payload", "known", "have", "carries", "counted", "out"
+func instructions(d direction, connections, sizes, packets int) asm.Instructions {
+	const v4, v6, transport, payload, known, have, carries, counted, several, out = "v4", "v6", "transport", "payload", "known", "have", "carries", "counted", "several", "out"
 	p := asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMem(asm.R7, asm.R6, skbLength, asm.Word),
@@ -97,7 +102,17 @@ func instructions(d direction, connections, sizes int) asm.Instructions {
 			asm.Ja.Label(known))
 	}
 	return append(p,
-		asm.Ja.Label(out).WithSymbol("protocol"+string(rune('0'+len(leastHeaders)))),
+		asm.LoadMem(asm.R0, asm.R6, skbType, asm.Word).WithSymbol("protocol"+string(rune('0'+len(leastHeaders)))),
+		asm.JNE.Imm(asm.R0, d.payload, out),
+		asm.StoreImm(asm.RFP, stackPort, unknownPort, asm.Word),
+		asm.LoadMapPtr(asm.R1, packets),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, stackPort),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, out),
+		asm.Mov.Imm(asm.R1, 1),
+		asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0),
+		asm.Ja.Label(out),
 
 		// The key: the client's port, the listener's, the protocol.
 		asm.StoreMem(asm.RFP, stackKey+4, asm.R9, asm.Word).WithSymbol(known),
@@ -158,10 +173,20 @@ func instructions(d direction, connections, sizes int) asm.Instructions {
 
 		asm.LoadMem(asm.R1, asm.RFP, stackKey+2, asm.Half).WithSymbol(counted),
 		asm.Sub.Imm(asm.R1, runsheet.FirstPort),
-		asm.StoreMem(asm.RFP, stackSize, asm.R1, asm.Word),
+		asm.StoreMem(asm.RFP, stackPort, asm.R1, asm.Word),
+		asm.LoadMapPtr(asm.R1, packets),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, stackPort),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, out),
+		asm.LoadMem(asm.R1, asm.R6, skbSegments, asm.Word),
+		asm.JNE.Imm(asm.R1, 0, several),
+		asm.Mov.Imm(asm.R1, 1),
+		asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0).WithSymbol(several),
+
 		asm.LoadMapPtr(asm.R1, sizes),
 		asm.Mov.Reg(asm.R2, asm.RFP),
-		asm.Add.Imm(asm.R2, stackSize),
+		asm.Add.Imm(asm.R2, stackPort),
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, out),
 		asm.LoadMem(asm.R6, asm.R0, 0, asm.DWord), // the packet is not needed any more

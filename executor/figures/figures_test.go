@@ -8,6 +8,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
+	"linktrial/protocols/contract"
 )
 
 func reason(f *Fault) string {
@@ -313,5 +314,14 @@ func TestTwoRadios(t *testing.T) {
 	second.DeliveredBytes = 400_000
 	if got := reason(Delivered(n, []Flow{*f}, &radiocontrol.Report{Hops: []radiocontrol.Hop{hop, second}}, nil)); got != journal.ReasonMoreThanSent {
 		t.Errorf("less than the payload over both: %q", got)
+	}
+}
+
+// Of a probe's packets no more can have been received than arrived over the radio.
+func TestArrived(t *testing.T) {
+	for packets, want := range map[int64]string{100: "", 101: "", 99: journal.ReasonMoreThanSent} {
+		if got := Arrived(&contract.ProbeFigures{Sent: 120, Received: 100}, packets); reason(got) != want {
+			t.Errorf("of %d packets: %+v, expected %q", packets, got, want)
+		}
 	}
 }

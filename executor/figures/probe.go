@@ -25,6 +25,15 @@ func Probe(p *contract.ProbeFigures, elapsed time.Duration, t *Tolerance) *Fault
 	return nil
 }
 
+// Arrived holds the packets that a probe's server reports against those to its listener
+// that arrived over the node's radio, at the most.
+func Arrived(p *contract.ProbeFigures, packets int64) *Fault {
+	if p.Received <= packets {
+		return nil
+	}
+	return fault(journal.ReasonMoreThanSent, "the driver reports %d packets received, %d to its listener arrived over the radio", p.Received, packets)
+}
+
 // Early holds the delays of a probe against the least that the emulated radios on
 // its way need for its smallest packet. Both ends must have one clock.
 func Early(n *radio.Network, f *Flow, p *contract.ProbeFigures) *Fault {

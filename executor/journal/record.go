@@ -271,6 +271,9 @@ type Received struct {
 	Result    *contract.Result `json:"result,omitempty"`
 	Code      contract.Code    `json:"code,omitempty"`
 	Message   string           `json:"message,omitempty"`
+	// Reason says why the result cannot be true: a rule of figures that this node alone can
+	// hold; Message then has what was seen. Empty: it may be.
+	Reason string `json:"reason,omitempty"`
 	// Packets is how long it took, by the packets on this node's real radios, from when the
 	// payload had begun until as many bytes as it has had arrived; 0: that is not known.
 	Packets time.Duration `json:"packets_ns,omitempty"`

@@ -246,7 +246,7 @@ func (d *delivery) flowEnded(ctx context.Context, b *journal.AttemptEnded, f *jo
 }
 
 func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received) error {
-	if b.Result != nil && b.Result.Probe != nil {
+	if b.Result != nil && b.Result.Probe != nil && b.Reason == "" {
 		figures, err := optionalJSON(b.Result.Probe)
 		if err != nil {
 			return err
@@ -258,7 +258,10 @@ func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received)
 		p.Transfer = &b.Transfer
 		d.transfersReceived = append(d.transfersReceived, b.Transfer)
 	}
-	if b.Result != nil {
+	switch {
+	case b.Reason != "": // of what cannot be true, nothing is a figure
+		p.Code = text(b.Reason)
+	case b.Result != nil:
 		p.SizeBytes, p.ElapsedNs, p.Digest = &b.Result.SizeBytes, &b.Result.ElapsedNS, &b.Result.Digest
 		p.Code = ""
 	}

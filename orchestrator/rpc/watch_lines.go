@@ -224,7 +224,7 @@ func textOfTrial(t journal.Type, body json.RawMessage) string {
 			}
 			text := fmt.Sprintf("%d bytes of %s received in %.3f s", b.Result.SizeBytes, b.Treatment, time.Duration(b.Result.ElapsedNS).Seconds())
 			if b.Result.Digest == "" { // of a probe
-				return text
+				return text + because(b.Reason) + because(b.Message)
 			}
 			return fmt.Sprintf("%s, digest %.12s", text, b.Result.Digest)
 		})

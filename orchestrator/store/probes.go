@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"linktrial/executor/figures"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/orchestrator/report"
@@ -19,6 +20,12 @@ const (
 	reasonProbeDiffers = "figures-differ" // client and server report different figures
 	reasonUnverified   = "unverified"     // the server has reported nothing of it
 )
+
+// probeReception is what the server reports of a probe.
+type probeReception struct {
+	figures json.RawMessage // nil: none
+	fault   *figures.Fault  // why there are none
+}
 
 // addProbes adds the probes to the attempts of runs that have any.
 func addProbes(ctx context.Context, q *dbsqlc.Queries, runs []*report.Run) error {
@@ -53,20 +60,39 @@ func hasProbes(s *runsheet.Sheet) bool {
 	return s != nil && slices.ContainsFunc(s.Trials, func(t runsheet.Trial) bool { return len(t.Probes) > 0 })
 }
 
-// probeReceptions are the servers' figures; of several of one probe, the last holds.
-func probeReceptions(ctx context.Context, q *dbsqlc.Queries, ids []string) (map[receptionKey]json.RawMessage, error) {
+// probeReceptions are the servers' figures; of several of one probe, the last holds. What
+// the server's node has found to be false, or the driver has not given, is a fault.
+func probeReceptions(ctx context.Context, q *dbsqlc.Queries, ids []string) (map[receptionKey]probeReception, error) {
 	rows, err := q.ProbeReceptions(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	out := map[receptionKey]json.RawMessage{}
+	others, err := q.FigureReceptions(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	out := map[receptionKey]probeReception{}
+	for i := range others {
+		switch r := &others[i]; {
+		case r.Code == "":
+		case journal.FalseFigure(r.Code):
+			out[receptionKey{r.RunID, *r.Transfer}] = probeReception{fault: &figures.Fault{Reason: r.Code, Message: r.Message}}
+		default:
+			out[receptionKey{r.RunID, *r.Transfer}] = probeReception{fault: &figures.Fault{Reason: journal.ReasonServerFailed, Message: fmt.Sprintf("the server reports %s: %s", r.Code, r.Message)}}
+		}
+	}
 	for _, r := range rows {
-		out[receptionKey{r.RunID, r.Transfer}] = r.Figures
+		key := receptionKey{r.RunID, r.Transfer}
+		x := probeReception{figures: r.Figures}
+		if before := out[key].fault; before != nil && journal.FalseFigure(before.Reason) {
+			x.fault = before
+		}
+		out[key] = x
 	}
 	return out, nil
 }
 
-func addProbe(r *report.Run, p *dbsqlc.Probe, received json.RawMessage) error {
+func addProbe(r *report.Run, p *dbsqlc.Probe, received probeReception) error {
 	if int(p.Trial) >= len(r.Trials) || int(p.Trial) >= len(r.Sheet.Trials) {
 		return nil
 	}
@@ -97,7 +123,7 @@ func addProbe(r *report.Run, p *dbsqlc.Probe, received json.RawMessage) error {
 	return nil
 }
 
-func buildProbe(p *dbsqlc.Probe, received json.RawMessage, f *runsheet.Flow, a *report.Attempt) (*report.Probe, error) {
+func buildProbe(p *dbsqlc.Probe, received probeReception, f *runsheet.Flow, a *report.Attempt) (*report.Probe, error) {
 	x := &report.Probe{Treatment: f.Treatment, From: f.From, To: f.To, Reason: p.Reason, Message: p.Message}
 	if p.Verdict != nil {
 		x.Verdict = journal.Verdict(*p.Verdict)
@@ -117,9 +143,11 @@ func buildProbe(p *dbsqlc.Probe, received json.RawMessage, f *runsheet.Flow, a *
 	case x.Verdict != journal.Succeeded:
 	case a.Mark != nil:
 		x.Verdict, x.Reason, x.Message = a.Verdict, a.Reason, a.Message
-	case received == nil:
+	case received.fault != nil:
+		x.Verdict, x.Reason, x.Message = journal.Invalid, received.fault.Reason, received.fault.Message
+	case received.figures == nil:
 		x.Verdict, x.Reason, x.Message = journal.Invalid, reasonUnverified, "the server has reported nothing of the probe"
-	case !bytes.Equal(received, p.Figures): // as the database writes them: in one order
+	case !bytes.Equal(received.figures, p.Figures): // as the database writes them: in one order
 		x.Verdict, x.Reason, x.Message = journal.Invalid, reasonProbeDiffers, "the client and the server report different figures of the probe"
 	}
 	return x, nil

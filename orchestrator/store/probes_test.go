@@ -175,6 +175,43 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+// TestProbesThatTheServersNodeContradicts: what the server's driver reports and its node has
+// found to be false is no figure, nor is a probe of which the server reports an error.
+func TestProbesThatTheServersNodeContradicts(t *testing.T) {
+	sheet := probedSheet()
+	s, err := store.Open(t.Context(), storetest.URL(t), nil)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	run := storetest.AddRun(t, s, "false", sheet)
+	client, server := storetest.NewJournal(run, radio.RoleClient), storetest.NewJournal(run, radio.RoleServer)
+	client.Begin(sheet)
+	server.Begin(sheet)
+	f := probeFigures(rand.New(rand.NewPCG(3, 4)))
+	result := &contract.Result{SizeBytes: f.ReceivedBytes, ElapsedNS: 2e9, Probe: f}
+	attemptOf(client, sheet, 1, 1, journal.Succeeded, measured(f))
+	server.Add(journal.TypeReceived, journal.Received{Treatment: "voice", Transfer: identity(run, 1, 1, 0), Result: result, Reason: journal.ReasonMoreThanSent, Message: "7 of them arrived"})
+	attemptOf(client, sheet, 2, 1, journal.Succeeded, measured(f))
+	server.Add(journal.TypeReceived, journal.Received{Treatment: "voice", Transfer: identity(run, 2, 1, 0), Code: contract.CodeReset, Message: "no more"})
+	attemptOf(client, sheet, 3, 1, journal.Succeeded, measured(f))
+	server.Add(journal.TypeReceived, journal.Received{Treatment: "voice", Transfer: identity(run, 3, 1, 0), Code: contract.CodeReset, Message: "no more"})
+	server.Add(journal.TypeReceived, journal.Received{Treatment: "voice", Transfer: identity(run, 3, 1, 0), Result: result})
+	deliverInPieces(t, s, client)
+	deliverInPieces(t, s, server)
+
+	ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "false"}, nil)
+	require.NoError(t, err)
+	figures, err := s.Figures(t.Context(), []store.Scope{{Campaign: "false"}})
+	require.NoError(t, err)
+	for _, r := range []*report.Run{&ds.Runs[0], &figures[0].Dataset.Runs[0]} {
+		for trial, want := range map[int][2]string{1: {journal.ReasonMoreThanSent, "7 of them arrived"}, 2: {journal.ReasonServerFailed, "the server reports reset: no more"}, 3: {}} {
+			a := &r.Trials[trial].Attempts[0]
+			require.Equal(t, want, [2]string{a.Reason, a.Message}, "trial %d", trial)
+			require.Equal(t, want, [2]string{a.Probes[0].Reason, a.Probes[0].Message}, "trial %d", trial)
+			require.Equal(t, want[0] == "", a.Valid(), "trial %d", trial)
+		}
+	}
+}
+
 // sameProbes holds a run against the figures that its journals have.
 func sameProbes(t *testing.T, r *report.Run, want map[[2]int]*contract.ProbeFigures) {
 	t.Helper()

@@ -1,5 +1,5 @@
-// A probe for tests that reports every packet as received: it runs the driver that lies
-// beside it, and changes its result.
+// A probe for tests that reports every packet as received, and some more where none was
+// lost: it runs the driver that lies beside it, and changes its result.
 package main
 
 import (
@@ -58,6 +58,9 @@ func boast(line []byte) []byte {
 		return line
 	}
 	p := e.Result.Probe
+	if p.Lost == 0 {
+		p.Sent += p.Sent / 4
+	}
 	if e.Result.SizeBytes == p.ReceivedBytes {
 		e.Result.SizeBytes = p.SentBytes
 	}
