@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -188,6 +189,39 @@ func TestFalseFiguresInField(t *testing.T) {
 			t.Errorf("trial %d of %s: %s (%s: %s)", tr.Index, tr.Treatment, a.Verdict, a.Reason, a.Message)
 		}
 	}
+	nothingLeft(t)
+}
+
+// jammedInField is trials beside a listener that sends while others transfer.
+const jammedInField = `
+name: jammed-in-field
+radio: bench-radio
+topology: point-to-point
+size: 512 KiB
+treatments:
+  - {name: cubic, protocol: tcp}
+  - {name: jammer, protocol: plain, options: {fault: jam}}
+iterations: 1
+order: fixed
+seed: 1
+limits: {connect: 5s, transfer: 30s}
+`
+
+// A listener that sends while others transfer over real interfaces spoils their attempts,
+// which count for nobody, and its name is told.
+func TestListenerThatJamsInField(t *testing.T) {
+	testkind.Waits("for trials, and for what other nodes recorded")
+	p := newProgram(t)
+	catalog, err := filepath.Abs(filepath.Join("testdata", "field"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := p.start("rehearse", p.plan("jammed.yaml", jammedInField), "--real-path", "--catalog", catalog, "--drivers", liars(t))
+	r.waitFor("cubic .*marked invalid by linktrial: foreign-traffic: .* at port 5002, that of a listener of treatment jammer .driver plain.", 3*time.Minute)
+	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	r.wait(time.Minute)
 	nothingLeft(t)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,7 +37,8 @@ type execution struct {
 	begin   func()                        // called when the part has begun; nil: nothing
 	radios  []netif.Radio                 // of this node that the run uses, first that of --device
 	iface   *netif.Watches                // of the radios; nil: nobody watches them
-	watch   *disturbance.Watch            // nil: no rule of validity needs it
+	watch   *disturbance.Watch            // nil: nothing needs it
+	traffic *packettimes.Traffic          // nil: nobody counts
 	load    *host.Watch                   // of a node that does not lead; nil: no rule needs it
 	count   atomic.Pointer[silence.Count] // of control traffic; nil: it is not counted here
 }
@@ -403,21 +405,51 @@ func (x *execution) Begun(ctx context.Context, recorded bool) error {
 	return x.recordClock(ctx, "before")
 }
 
-// watchDisturbances begins to watch what rules of validity are about.
+// countTraffic counts the traffic of listeners' ports over real radios: emulated ones count
+// themselves. Without it a run goes on, and says so.
+func (x *execution) countTraffic() *packettimes.Traffic {
+	if cfg := &x.run.a.cfg; cfg.emulated() || cfg.Device == "" {
+		return nil
+	}
+	t, err := packettimes.StartTraffic(x.devices()...)
+	if err != nil {
+		x.run.log.Warn("other traffic on the radio is not noticed", "error", err)
+		return nil
+	}
+	return t
+}
+
+// apart are the ends of what asks the radio for its readings, and is not on the air.
+func (x *execution) apart() (out []netip.AddrPort) {
+	for _, a := range x.run.telemetryAddresses(&x.sheet.Radio) {
+		if end, err := netip.ParseAddrPort(a); err == nil {
+			out = append(out, end)
+		}
+	}
+	return out
+}
+
+// watchDisturbances begins to watch what rules of validity are about, and over real radios
+// what else is on the air.
 func (x *execution) watchDisturbances(ctx context.Context) {
 	cfg := x.run.a.cfg
-	if !disturbance.Wanted(x.sheet.Valid) {
+	x.traffic = x.countTraffic()
+	if x.sheet.Valid == nil && x.traffic == nil {
 		return
 	}
+	var ports disturbance.Ports
+	if x.traffic != nil {
+		ports = x.traffic
+	}
 	var measure func() (end func() journal.HostWatched)
-	if cfg.Role != radio.RoleClient && !cfg.emulated() && x.sheet.Valid.HostShare > 0 { // in a lab it is the leading node's machine
+	if cfg.Role != radio.RoleClient && !cfg.emulated() && x.sheet.Valid != nil && x.sheet.Valid.HostShare > 0 { // in a lab it is the leading node's machine
 		x.load = host.Start()
 		measure = func() (end func() journal.HostWatched) {
 			return x.load.BeginSpan(executor.TolerableLateness(x.sheet.Network))
 		}
 	}
 	x.watch = disturbance.Start(ctx, disturbance.Config{
-		Host: measure, Rules: x.sheet.Valid, Devices: x.devices(), Leading: cfg.Role == radio.RoleClient, Virtual: !cfg.faultsPossible(), Logger: x.run.log, Clocks: cfg.Clock.Read,
+		Host: measure, Rules: x.sheet.Valid, Devices: x.devices(), Ports: ports, Apart: x.apart(), Leading: cfg.Role == radio.RoleClient, Virtual: !cfg.faultsPossible(), Logger: x.run.log, Clocks: cfg.Clock.Read,
 		Record: func(w journal.Watched, durable bool) {
 			_, err := x.journal.Append(journal.TypeWatched, w)
 			if err == nil && durable {
@@ -439,6 +471,10 @@ func (x *execution) unwatch() {
 			x.load.Stop()
 			x.load = nil
 		}
+	}
+	if x.traffic != nil {
+		_ = x.traffic.Close() // nothing was written
+		x.traffic = nil
 	}
 }
 

@@ -211,13 +211,18 @@ type watcher struct {
 }
 
 func (r *run) newWatcher(p *radio.Profile, v *runsheet.Valid, j *journal.File) *watcher {
-	named := p.TelemetryAddresses(r.a.cfg.emulated(), r.a.cfg.Role) // of the signed sheet, where there is no assignment
-	if r.assignment != nil {
-		named = r.assignment.TelemetryAddresses
-	}
-	w := &watcher{p: r.a.poller(p, v, named), j: j, r: r, idle: make(chan struct{}, 1)}
+	w := &watcher{p: r.a.poller(p, v, r.telemetryAddresses(p)), j: j, r: r, idle: make(chan struct{}, 1)}
 	r.a.radio.setRun(w.p)
 	return w
+}
+
+// telemetryAddresses are those that this node may ask: of the signed sheet, where there is
+// no assignment.
+func (r *run) telemetryAddresses(p *radio.Profile) []string {
+	if r.assignment != nil {
+		return r.assignment.TelemetryAddresses
+	}
+	return p.TelemetryAddresses(r.a.cfg.emulated(), r.a.cfg.Role)
 }
 
 // begin reads everything and goes on reading what may be read at any time.

@@ -187,7 +187,7 @@ func (w *Watch) count(ctx context.Context, conn *os.File) error {
 			return err
 		}
 		p := parse(head[:min(n, len(head))])
-		if p.own() || fragments.own(&p) {
+		if p.own() || fragments.own(&p) || !w.limited() && p.at(w.cfg.Apart) {
 			continue
 		}
 		w.mu.Lock()
@@ -224,29 +224,41 @@ func listen(device string) (*packets, error) {
 // withPorts are the protocols whose header begins with both ports.
 var withPorts = []uint32{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP, unix.IPPROTO_DCCP, unix.IPPROTO_UDPLITE}
 
-// filter passes IPv4 packets of a listener's port over, and takes all others. Later
-// fragments, which have no ports, are taken: [fragments] knows whose they are.
+// filter passes packets of a listener's port over, and takes all others. Later fragments
+// of IPv4, which have no ports, are taken, and so are IPv6 packets with extension headers,
+// which all fragments have: [packet] and [fragments] know whose they are.
 func filter() []bpf.Instruction {
 	const takeAll = 0xffffffff
-	var code []bpf.Instruction
-	add := func(i ...bpf.Instruction) { code = append(code, i...) }
-	add(bpf.LoadExtension{Num: bpf.ExtProto},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IP, SkipTrue: 1}, bpf.RetConstant{Val: takeAll},
+	take := bpf.RetConstant{Val: takeAll}
+	// ported goes on where the protocol has ports, and takes the packet otherwise.
+	ported := func(protocol bpf.Instruction) []bpf.Instruction {
+		code := []bpf.Instruction{protocol}
+		for i, p := range withPorts {
+			code = append(code, bpf.JumpIf{Cond: bpf.JumpEqual, Val: p, SkipTrue: uint8(len(withPorts) - i)})
+		}
+		return append(code, take)
+	}
+	// ports passes the packet over where one of its ports is a listener's.
+	ports := func(each ...bpf.Instruction) (code []bpf.Instruction) {
+		for _, port := range each {
+			code = append(code, port,
+				bpf.JumpIf{Cond: bpf.JumpLessThan, Val: runsheet.FirstPort, SkipTrue: 2},
+				bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: runsheet.LastPort, SkipTrue: 1},
+				bpf.RetConstant{Val: 0})
+		}
+		return append(code, take)
+	}
+	over4 := slices.Concat([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: 6, Size: 2},
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipFalse: 1}, bpf.RetConstant{Val: takeAll},
-		bpf.LoadAbsolute{Off: 9, Size: 1})
-	for i, p := range withPorts {
-		add(bpf.JumpIf{Cond: bpf.JumpEqual, Val: p, SkipTrue: uint8(len(withPorts) - i)})
-	}
-	add(bpf.RetConstant{Val: takeAll}, bpf.LoadMemShift{Off: 0})
-	for _, at := range []uint32{0, 2} {
-		add(bpf.LoadIndirect{Off: at, Size: 2},
-			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: runsheet.FirstPort, SkipTrue: 2},
-			bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: runsheet.LastPort, SkipTrue: 1},
-			bpf.RetConstant{Val: 0})
-	}
-	add(bpf.RetConstant{Val: takeAll})
-	return code
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipFalse: 1}, take,
+	}, ported(bpf.LoadAbsolute{Off: 9, Size: 1}), []bpf.Instruction{bpf.LoadMemShift{Off: 0}}, ports(bpf.LoadIndirect{Off: 0, Size: 2}, bpf.LoadIndirect{Off: 2, Size: 2}))
+	over6 := slices.Concat(ported(bpf.LoadAbsolute{Off: 6, Size: 1}), ports(bpf.LoadAbsolute{Off: 40, Size: 2}, bpf.LoadAbsolute{Off: 42, Size: 2}))
+	return slices.Concat([]bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtProto},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IP, SkipFalse: uint8(len(over4))},
+	}, over4, []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IPV6, SkipTrue: 1}, take,
+	}, over6)
 }
 
 // packet is what the headers of one say.
@@ -255,7 +267,7 @@ type packet struct {
 	protocol uint8
 	from, to netip.Addr
 	ports    [2]uint16 // 0: it has none
-	id       uint16    // of IPv4
+	id       uint32    // of fragments
 	offset   uint16    // of a fragment
 	more     bool      // fragments follow
 	inner    *packet   // that an ICMP error is about
@@ -266,7 +278,7 @@ func parse(b []byte) (p packet) {
 	if len(b) < 20 || b[0]>>4 != 4 {
 		return parse6(b)
 	}
-	p = packet{family: "IPv4", protocol: b[9], id: binary.BigEndian.Uint16(b[4:]), offset: binary.BigEndian.Uint16(b[6:]) & 0x1fff, more: b[6]&0x20 != 0}
+	p = packet{family: "IPv4", protocol: b[9], id: uint32(binary.BigEndian.Uint16(b[4:])), offset: binary.BigEndian.Uint16(b[6:]) & 0x1fff, more: b[6]&0x20 != 0}
 	p.from, p.to = netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
 	if header := int(b[0]&15) * 4; header >= 20 && header <= len(b) && p.offset == 0 {
 		p.transport(b[header:])
@@ -280,7 +292,15 @@ func parse6(b []byte) (p packet) {
 	}
 	p = packet{family: "IPv6", protocol: b[6]}
 	p.from, p.to = netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
-	p.transport(b[40:])
+	rest := b[40:]
+	if p.protocol == unix.IPPROTO_FRAGMENT && len(rest) >= 8 { // RFC 8200, section 4.5
+		at := binary.BigEndian.Uint16(rest[2:])
+		p.protocol, p.offset, p.more, p.id = rest[0], at>>3, at&1 != 0, binary.BigEndian.Uint32(rest[4:])
+		rest = rest[8:]
+	}
+	if p.offset == 0 {
+		p.transport(rest)
+	}
 	return p
 }
 
@@ -290,6 +310,9 @@ func (p *packet) transport(b []byte) {
 		p.ports = [2]uint16{binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])}
 	case p.protocol == unix.IPPROTO_ICMP && len(b) >= 8 && (b[0] == 3 || b[0] == 5 || b[0] == 11 || b[0] == 12):
 		inner := parse(b[8:]) // RFC 792: the header that the error is about, and its ports
+		p.inner = &inner
+	case p.protocol == unix.IPPROTO_ICMPV6 && len(b) >= 8 && b[0] >= 1 && b[0] <= 4:
+		inner := parse(b[8:]) // RFC 4443, section 3: the same
 		p.inner = &inner
 	}
 }
@@ -301,6 +324,11 @@ func (p *packet) own() bool {
 		return p.inner.own()
 	}
 	return slices.ContainsFunc(p.ports[:], func(port uint16) bool { return runsheet.ListenerPort(int(port)) })
+}
+
+// at reports whether one of the packet's ends is among these.
+func (p *packet) at(ends []netip.AddrPort) bool {
+	return slices.Contains(ends, netip.AddrPortFrom(p.from, p.ports[0])) || slices.Contains(ends, netip.AddrPortFrom(p.to, p.ports[1]))
 }
 
 var protocolNames = map[uint8]string{unix.IPPROTO_TCP: "TCP", unix.IPPROTO_UDP: "UDP", unix.IPPROTO_SCTP: "SCTP", unix.IPPROTO_DCCP: "DCCP",

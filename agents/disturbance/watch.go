@@ -3,6 +3,7 @@ package disturbance
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -21,9 +22,16 @@ const (
 
 // Config says what is watched.
 type Config struct {
+	// Rules are those of the plan; nil: it has none.
 	Rules *runsheet.Valid
 	// Devices are the interfaces that lead to the radios.
 	Devices []string
+	// Ports counts the traffic of listeners' ports, and with it other traffic is watched
+	// whatever the rules are; nil: nobody counts it.
+	Ports Ports
+	// Apart are ends of other traffic that is not on the air, as a radio that is asked for
+	// its readings; they do not hold where the plan has a rule about such traffic.
+	Apart []netip.AddrPort
 	// Leading: a record is written only where [Watch.Flush] asks for it, between trials.
 	Leading bool
 	// Virtual: the clock is a guest's own, and no fault steps it.
@@ -41,10 +49,6 @@ type Config struct {
 	Ticks <-chan time.Time
 }
 
-// Wanted reports whether a node is to be watched: with any rule, because its records
-// also show how far its journal has come.
-func Wanted(v *runsheet.Valid) bool { return v != nil }
-
 // Watch is under way from [Start] to [Watch.Stop].
 type Watch struct {
 	cfg     Config
@@ -57,6 +61,7 @@ type Watch struct {
 	from    time.Duration // the same by the steady clock
 	looked  time.Duration // at the clock, by the steady clock
 	traffic *tally
+	ports   *portTally                 // nil: nobody counts
 	host    func() journal.HostWatched // ends the present record's measurement; nil: none
 }
 
@@ -76,13 +81,22 @@ func Start(ctx context.Context, cfg Config) *Watch {
 	if cfg.Host != nil {
 		w.host = cfg.Host()
 	}
-	if cfg.Rules.Interfering != nil {
+	if cfg.Ports != nil {
+		w.ports = newPortTally(cfg.Ports, w.from)
+		w.running.Go(func() { w.watchPorts(ctx) })
+	}
+	if cfg.Ports != nil || w.limited() {
 		w.watchDevices(ctx)
 	}
 	if !cfg.Virtual {
 		w.running.Go(func() { w.watchClock(ctx) })
 	}
 	return w
+}
+
+// limited reports whether the plan has a rule about other traffic.
+func (w *Watch) limited() bool {
+	return w.cfg.Rules != nil && w.cfg.Rules.Interfering != nil
 }
 
 // Flush writes what was noticed so far.
@@ -137,6 +151,10 @@ func (w *Watch) look(flush, durable bool) {
 			r.ClockLook = steady - w.looked
 		}
 		r.Other, r.Unwatched = w.traffic.take(w.from, r.Until.Sub(r.Since))
+		if w.ports != nil {
+			w.ports.look(steady)
+			r.Listeners = w.ports.take(w.from)
+		}
 		if w.host != nil {
 			load := w.host()
 			r.Host, w.host = &load, w.cfg.Host()

@@ -5,5 +5,6 @@
 //
 // Comes in: the interfaces, and the sizes of payloads. Goes out: for each connection how
 // long it took from when its payload had begun until as many bytes as the payload has had
-// left the node, or had arrived at it; and for each listener how many packets arrived.
+// left the node, or had arrived at it; for each listener how many packets arrived; and the
+// bytes that pass at each listener's port.
 package packettimes

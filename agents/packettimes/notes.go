@@ -3,15 +3,11 @@ package packettimes
 import (
 	"errors"
 	"fmt"
-	"net"
-	"sync"
 	"time"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"linktrial/executor/runsheet"
-	"linktrial/internal/packetsocket"
 	"linktrial/internal/radiocontrol"
 )
 
@@ -24,21 +20,15 @@ const opening = radiocontrol.Opening
 
 // notes are the program at the interfaces of a node's radios, and what it keeps.
 type notes struct {
-	program     *ebpf.Program
+	attached
 	connections *ebpf.Map // connection: moments
 	sizes       *ebpf.Map // of the payload for each listener, by its port from [runsheet.FirstPort] on
 	packets     *ebpf.Map // how many have passed to each listener, in the same way; then of whose the port is not known
-
-	mu      sync.Mutex
-	devices map[string]socket // by the interface's name
-	unseen  int64             // how many packets may have passed that were not seen, at the most
 }
 
-// someUnseen is more than pass while an interface has come anew, and nobody has looked at it yet.
+// someUnseen is more packets than pass while an interface has come anew, and nobody has
+// looked at it yet.
 const someUnseen = 1 << 40
-
-// socket is that of one interface; index 0: there is none.
-type socket struct{ fd, index int }
 
 // connection is as the program has it.
 type connection struct {
@@ -69,17 +59,14 @@ func start(d direction, devices []string) (*notes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packets of transfers cannot be timed: %w", err)
 	}
-	for _, name := range devices {
-		n.devices[name] = socket{}
-	}
-	if err := n.attach(); err != nil {
+	if err := n.attachTo(devices); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	return n, nil
 }
 
 func load(d direction) (*notes, error) {
-	n := &notes{devices: map[string]socket{}}
+	n := &notes{}
 	var err error
 	n.connections, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_times", Type: ebpf.LRUHash, KeySize: keyBytes, ValueSize: valueBytes, MaxEntries: mostConnections})
 	if err == nil {
@@ -95,33 +82,6 @@ func load(d direction) (*notes, error) {
 		return nil, errors.Join(err, n.Close())
 	}
 	return n, nil
-}
-
-// attach has the program see the packets of all interfaces; one that has come anew with
-// the same name is another one.
-func (n *notes) attach() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for name, s := range n.devices {
-		i, err := net.InterfaceByName(name)
-		if err == nil && i.Index == s.index {
-			continue
-		}
-		if s.index != 0 {
-			_ = unix.Close(s.fd) // nothing was sent
-			n.devices[name] = socket{}
-			n.unseen += someUnseen
-		}
-		fd := 0
-		if err == nil {
-			fd, err = packetsocket.OpenProgram(n.program.FD(), i.Index)
-		}
-		if err != nil {
-			return fmt.Errorf("packets of transfers on %s: %w", name, err)
-		}
-		n.devices[name] = socket{fd, i.Index}
-	}
-	return nil
 }
 
 // expect says how many bytes the payload of a listener's transfers has; 0: that is not known.
@@ -145,9 +105,7 @@ func (n *notes) passed(port int) (int64, error) {
 	if err := errors.Join(n.packets.Lookup(uint32(port-runsheet.FirstPort), &passed), n.packets.Lookup(uint32(unknownPort), &unknown)); err != nil {
 		return 0, fmt.Errorf("packets to port %d: %w", port, err)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return int64(passed+unknown) + n.unseen, nil
+	return int64(passed+unknown) + n.anew()*someUnseen, nil
 }
 
 // kept is what the program keeps of connections.
@@ -175,15 +133,6 @@ func (n *notes) forget(k connection) error {
 
 // Close ends it.
 func (n *notes) Close() error {
-	for _, s := range n.devices {
-		if s.index != 0 {
-			_ = unix.Close(s.fd) // nothing was sent
-		}
-	}
-	n.devices = nil
-	var errs []error
-	for _, x := range []interface{ Close() error }{n.program, n.connections, n.sizes, n.packets} {
-		errs = append(errs, x.Close()) // of nil as well
-	}
-	return errors.Join(errs...)
+	n.detach()
+	return closeAll(n.program, n.connections, n.sizes, n.packets)
 }

@@ -1,6 +1,7 @@
 package packettimes_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -359,4 +360,58 @@ func TestPassed(t *testing.T) {
 	require.Error(t, err)
 	f.radio()
 	require.Greater(t, count(5001), int64(1e9))
+}
+
+// Bytes to and from listeners' ports are counted by port and direction, with both
+// protocols of the Internet; what has listeners' ports at both ends is told apart.
+func TestTraffic(t *testing.T) {
+	if !namespacetest.Alone(t) {
+		return
+	}
+	f := newFar(t)
+	c, err := packettimes.StartTraffic("radio0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	const header = 20 + 8
+	datagram := func(from, to string, size int) error {
+		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(from)))
+		if err != nil {
+			return err
+		}
+		_, err = conn.WriteTo(make([]byte, size), net.UDPAddrFromAddrPort(netip.MustParseAddrPort(to)))
+		return errors.Join(err, conn.Close())
+	}
+	send := func(from, to string, size int) { require.NoError(t, datagram(from, to, size)) }
+	sendBack := func(from, to string, size int) { f.do(func() error { return datagram(from, to, size) }) }
+	counts := func() map[int]packettimes.Bytes {
+		t.Helper()
+		all := map[int]packettimes.Bytes{}
+		require.NoError(t, c.Each(func(port int, b packettimes.Bytes) { all[port] = b }))
+		return all
+	}
+	require.Empty(t, counts())
+	send("10.91.1.1:0", "10.91.1.2:443", 100)
+	send("10.91.1.1:0", "10.91.1.2:5001", 100)
+	send("10.91.1.1:5002", "10.91.1.2:9", 200)
+	send("[fd91::1]:0", "[fd91::2]:5999", 300)
+	send("10.91.1.1:6000", "10.91.1.2:5000", 50)
+	send("10.91.1.1:5004", "10.91.1.2:5001", 400)
+	sendBack("10.91.1.2:0", "10.91.1.1:5002", 500)
+	sendBack("10.91.1.2:5001", "10.91.1.1:40000", 600)
+	want := map[int]packettimes.Bytes{
+		5001: {Sent: header + 100, Received: header + 600}, 5002: {Sent: header + 200, Received: header + 500},
+		5999: {Sent: header + 20 + 300}, 0: {Sent: header + 400},
+	}
+	require.Eventually(t, func() bool {
+		return len(counts()) == len(want) && counts()[5001] == want[5001] && counts()[5002] == want[5002]
+	}, 10*time.Second, 5*time.Millisecond)
+	require.Equal(t, want, counts())
+
+	// An interface that has come anew is found again.
+	namespacetest.IP(t, "link del radio0")
+	require.Error(t, c.Attach())
+	f.radio()
+	require.NoError(t, c.Attach())
+	send("10.91.1.1:0", "10.91.1.2:5001", 100)
+	require.Equal(t, uint64(2*(header+100)), counts()[5001].Sent)
 }

@@ -57,15 +57,13 @@ var (
 	arriving = direction{unix.PACKET_HOST, unix.PACKET_OUTGOING}
 )
 
-// instructions are the program's. It returns 0 for every packet: the socket gets none. The
-// packet begins with its IP header. Fragments but the first, and IPv6 packets with
-// extension headers, are not seen: what is noted is never too long.
-//
-// Registers: R6 the packet, R7 its length, then without headers; R8 where the transport's
-// header begins, then the ports; R9 the protocol, then what is kept of the connection.
-func instructions(d direction, connections, sizes, packets int) asm.Instructions {
-	const v4, v6, transport, payload, known, have, carries, counted, several, out = "v4", "v6", "transport", "payload", "known", "have", "carries", "counted", "several", "out"
-	p := asm.Instructions{
+// headers reads what every program needs of a packet, which begins with its IP header:
+// R6 has the packet, R7 its length, R8 both ports, the source's above the destination's, and
+// R9 the protocol, which may be one without ports. Fragments but the first, IPv6 packets
+// with extension headers and what is no IP go to out.
+func headers(out string) asm.Instructions {
+	const v4, v6, transport = "v4", "v6", "transport"
+	return asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMem(asm.R7, asm.R6, skbLength, asm.Word),
 		asm.LoadAbs(0, asm.Byte),
@@ -92,6 +90,17 @@ func instructions(d direction, connections, sizes, packets int) asm.Instructions
 		asm.LoadInd(asm.R0, asm.R8, 0, asm.Word).WithSymbol(transport), // both ports
 		asm.Mov.Reg(asm.R8, asm.R0),
 	}
+}
+
+// instructions are the program's. It returns 0 for every packet: the socket gets none.
+// Fragments but the first, and IPv6 packets with extension headers, are not seen: what is
+// noted is never too long.
+//
+// Registers: R6 the packet, R7 its length, then without headers; R8 where the transport's
+// header begins, then the ports; R9 the protocol, then what is kept of the connection.
+func instructions(d direction, connections, sizes, packets int) asm.Instructions {
+	const payload, known, have, carries, counted, several, out = "payload", "known", "have", "carries", "counted", "several", "out"
+	p := headers(out)
 	// The length without headers: never less than that of the payload.
 	for i, h := range leastHeaders {
 		this, next := "protocol"+string(rune('0'+i)), "protocol"+string(rune('1'+i))

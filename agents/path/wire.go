@@ -6,11 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"linktrial/executor/runsheet"
 )
 
-// Port is that of the responders, over UDP and TCP: the last of the listeners' range, which
-// no sheet gives to a listener.
-const Port = 5999
+// Port is that of the responders.
+const Port = runsheet.ExchangePort
 
 // Key authenticates the messages of one run.
 type Key [sha256.Size]byte

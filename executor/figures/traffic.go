@@ -29,6 +29,12 @@ const (
 	foreignPackets = 4    // full ones
 )
 
+// TolerableForeign is how many bytes of other packets may pass where an attempt has so many
+// of its own.
+func TolerableForeign(own int64, mtu int) int64 {
+	return max(int64(foreignShare*float64(own)), foreignPackets*int64(mtu))
+}
+
 // Foreign is what of an attempt's traffic is not to or from its listeners.
 type Foreign struct {
 	Hop   radiocontrol.Traffic // the hop on which most of it passed, and those of its packets of which there were most
@@ -58,7 +64,7 @@ func ForeignTo(n *radio.Network, all []radiocontrol.Traffic, stations []Station,
 			f.Bytes = max(f.Bytes, foreign[at])
 		}
 	}
-	if n == nil || f.Bytes <= max(int64(foreignShare*float64(f.Own)), foreignPackets*int64(n.MTUBytes)) {
+	if n == nil || f.Bytes <= TolerableForeign(f.Own, n.MTUBytes) {
 		return nil
 	}
 	for i := range all {

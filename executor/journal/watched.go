@@ -16,8 +16,11 @@ type Watched struct {
 	ClockStep time.Duration `json:"clock_step_ns,omitempty"`
 	ClockLook time.Duration `json:"clock_look_ns,omitempty"`
 	// Other is the traffic on the radios' interfaces that was not of listeners of a run;
-	// nil: there was none, or the plan has no rule about it.
+	// nil: there was none, or nobody watches it.
 	Other *OtherTraffic `json:"other,omitempty"`
+	// Listeners is the traffic to and from listeners' ports; nil: nobody counts it on this
+	// node, as where emulated radios do.
+	Listeners *ListenerTraffic `json:"listeners,omitempty"`
 	// Unwatched is why traffic cannot be told apart on this node; empty: it can.
 	Unwatched string `json:"unwatched,omitempty"`
 	// Host is what the processors of a node that does not lead kept from programs; nil: the
@@ -45,4 +48,21 @@ const OtherTrafficStep = 100 * time.Millisecond
 type Conversation struct {
 	What  string `json:"what"` // "UDP 10.77.0.1 → 10.77.0.3:9"
 	Bytes int64  `json:"bytes"`
+}
+
+// ListenerTraffic is packets to and from listeners' ports on the radios' interfaces, with
+// their IP headers. Later fragments of IPv4 and all of IPv6 are not counted.
+type ListenerTraffic struct {
+	Spans []PortSpan `json:"spans,omitempty"` // in order of their begins
+	// Unknown is why some may not have been counted; empty: all were.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// PortSpan is a time in which packets of one port passed, to a tenth of a second.
+type PortSpan struct {
+	Port     int           `json:"port"`     // of the listener; 0: both ends have ports of listeners
+	After    time.Duration `json:"after_ns"` // of its begin after Since
+	Length   time.Duration `json:"length_ns"`
+	Sent     int64         `json:"sent_bytes,omitempty"`     // by this node, or by one whose packets it passes on
+	Received int64         `json:"received_bytes,omitempty"` // from another one
 }

@@ -14,6 +14,10 @@ const (
 	LastPort  = 5999
 )
 
+// ExchangePort is where agents answer the plain exchange, over UDP and TCP; no sheet gives
+// it to a listener.
+const ExchangePort = LastPort
+
 // ListenerPort reports whether a listener can have a port.
 func ListenerPort(port int) bool { return port >= FirstPort && port <= LastPort }
 

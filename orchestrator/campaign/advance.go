@@ -51,11 +51,11 @@ func (e *Engine) advance(ctx context.Context) error {
 		if err := e.publish(ctx, open, runs); err != nil {
 			return err
 		}
-		for _, r := range open.runs {
-			if State(r.State) != Running && State(r.State) != Collecting {
+		for _, r := range runs {
+			if r.state != Running && r.state != Collecting {
 				continue
 			}
-			if err := e.judge(ctx, r.ID, r.SheetHash, false); err != nil {
+			if err := e.judge(ctx, r, false); err != nil {
 				return err
 			}
 		}
@@ -65,15 +65,18 @@ func (e *Engine) advance(ctx context.Context) error {
 
 // judge marks the attempts of an open run whose figures must not count; last: it ends
 // now, and what is not known will not be.
-func (e *Engine) judge(ctx context.Context, run, hash string, last bool) error {
-	if err := e.judgeOutages(ctx, run, hash); err != nil {
-		return fmt.Errorf("run %s: outages: %w", run, err)
+func (e *Engine) judge(ctx context.Context, r *run, last bool) error {
+	if err := e.judgeOutages(ctx, r.id, r.hash); err != nil {
+		return fmt.Errorf("run %s: outages: %w", r.id, err)
 	}
-	if err := e.judgeControl(ctx, run, hash, last); err != nil {
-		return fmt.Errorf("run %s: control traffic: %w", run, err)
+	if err := e.judgeControl(ctx, r.id, r.hash, last); err != nil {
+		return fmt.Errorf("run %s: control traffic: %w", r.id, err)
 	}
-	if err := e.judgeValidity(ctx, run, hash, last); err != nil {
-		return fmt.Errorf("run %s: rules of validity: %w", run, err)
+	if r.validity.sheet.Valid == nil && !r.realRadios {
+		return nil // the emulated radios count what is on the air
+	}
+	if err := e.judgeValidity(ctx, r.id, r.hash, last); err != nil {
+		return fmt.Errorf("run %s: rules of validity: %w", r.id, err)
 	}
 	return nil
 }
@@ -224,7 +227,7 @@ func (e *Engine) carryOut(ctx context.Context, r *run, s step) (bool, error) {
 		to = r.state
 	case end:
 		if r.attempted {
-			if err := e.judge(ctx, r.id, r.hash, true); err != nil {
+			if err := e.judge(ctx, r, true); err != nil {
 				return false, err
 			}
 		}

@@ -33,5 +33,5 @@ func (w *watchedNode) judgeHost(j *judged, most float64, at attemptTime) {
 		j.breaks(runsheet.RuleHost, "programs of the %s were ready and did not run for %.1f %% of the attempt (%s), at most %g %% are allowed", w.role, 100*share, load.Missed.Round(time.Millisecond), 100*most)
 		return
 	}
-	w.gap(j, runsheet.RuleHost, at)
+	w.unwatched(j, runsheet.RuleHost, at)
 }

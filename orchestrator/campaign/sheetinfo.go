@@ -24,7 +24,7 @@ type sheetInfo struct {
 	roles     []radio.Role  // of the topology's nodes
 	longest   time.Duration // one attempt at most; for so long an agent of an in-band run may be without contact
 	radio     *radio.Profile
-	validity  *validity // nil: the plan has no rules
+	validity  *validity
 	// controlSeen is how many records of control traffic were looked at.
 	controlSeen int64
 }
@@ -58,9 +58,7 @@ func (e *Engine) sheetOf(ctx context.Context, run, hash string) (*sheetInfo, err
 			info.listeners = append(info.listeners, nameOf(&l))
 		}
 	}
-	if s.Valid != nil {
-		info.validity = newValidity(s)
-	}
+	info.validity = newValidity(s)
 	e.sheets[run] = info
 	return info, nil
 }

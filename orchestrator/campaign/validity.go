@@ -37,7 +37,7 @@ const (
 	maxUndecided = 4096 // bytes
 )
 
-// validity is what is known of a run whose plan has rules.
+// validity is what is known of a run whose plan has rules, or which has real radios.
 type validity struct {
 	sheet   *runsheet.Sheet
 	watched map[string]*watchedNode
@@ -58,6 +58,14 @@ type watchedRecord struct {
 
 func newValidity(s *runsheet.Sheet) *validity {
 	return &validity{sheet: s, watched: map[string]*watchedNode{}}
+}
+
+// rules are the plan's; none of it where it has none.
+func (v *validity) rules() *runsheet.Valid {
+	if v.sheet.Valid == nil {
+		return &runsheet.Valid{}
+	}
+	return v.sheet.Valid
 }
 
 // attemptTime is when an attempt ran, by the orchestrator's clock within a bound.
@@ -86,7 +94,7 @@ func (j *judged) unknown(rule runsheet.Rule, format string, args ...any) {
 // everything is there, or where last is set, to all.
 func (e *Engine) judgeValidity(ctx context.Context, run, hash string, last bool) error {
 	info, err := e.sheetOf(ctx, run, hash)
-	if err != nil || info.validity == nil {
+	if err != nil {
 		return err
 	}
 	v := info.validity
@@ -96,6 +104,9 @@ func (e *Engine) judgeValidity(ctx context.Context, run, hash string, last bool)
 	}
 	if err := v.read(ctx, e.cfg.Store.Queries, run); err != nil {
 		return err
+	}
+	if v.sheet.Valid == nil && !v.counted() {
+		return nil
 	}
 	read, err := e.newestReadings(ctx, v, run)
 	if err != nil {
@@ -208,10 +219,10 @@ func (v *validity) timeOf(a *dbsqlc.UnjudgedAttemptsRow) attemptTime {
 // when they will be again.
 func (e *Engine) newestReadings(ctx context.Context, v *validity, run string) (map[string][]time.Time, error) {
 	var names []string
-	for _, l := range v.sheet.Valid.Readings {
+	for _, l := range v.rules().Readings {
 		names = append(names, l.Reading)
 	}
-	if v.sheet.Valid.PositionMetres > 0 {
+	if v.rules().PositionMetres > 0 {
 		names = append(names, runsheet.ReadingLatitude)
 	}
 	if len(names) == 0 {
@@ -241,10 +252,10 @@ func (v *validity) betweenTrials(source string) bool {
 // complete reports whether everything about an attempt is there: every node has
 // delivered what it watched until its end, and asked its sources after it.
 func (v *validity) complete(at attemptTime, read map[string][]time.Time) bool {
-	rules := v.sheet.Valid
+	rules, counted := v.rules(), v.counted()
 	for node, w := range v.watched {
 		newest := w.newest.At.Add(w.clock.Recorded(w.newest.Seq).Offset)
-		if rules.ClockStep > 0 || rules.Interfering != nil || rules.HostShare > 0 {
+		if rules.ClockStep > 0 || rules.Interfering != nil || rules.HostShare > 0 || counted {
 			n := len(w.records)
 			if n == 0 || w.until(n-1).Before(at.to) {
 				return false
@@ -274,9 +285,13 @@ func (w *watchedNode) at(i int, t time.Time) time.Time {
 	return t.Add(w.clock.Recorded(r.seq).Offset + r.ClockStep)
 }
 
-// applyRules applies the rules in the order of plans, node by node.
+// applyRules holds an attempt against what else was on the air, and applies the rules in
+// the order of plans, node by node.
 func (e *Engine) applyRules(ctx context.Context, v *validity, run string, a *dbsqlc.UnjudgedAttemptsRow, at attemptTime) (j judged, err error) {
-	rules := v.sheet.Valid
+	if err := e.judgeAir(ctx, v, &j, run, a, at); err != nil {
+		return j, err
+	}
+	rules := v.rules()
 	if rules.ClockStep > 0 {
 		v.eachNode(func(w *watchedNode) { w.judgeClock(&j, rules.ClockStep, at) })
 	}
@@ -317,12 +332,17 @@ func (v *validity) eachNode(f func(*watchedNode)) {
 	}
 }
 
-// gap notes a time of the attempt during which the node was not watched.
-func (w *watchedNode) gap(j *judged, rule runsheet.Rule, at attemptTime) {
+// unwatched notes a time of the attempt during which the node was not watched.
+func (w *watchedNode) unwatched(j *judged, rule runsheet.Rule, at attemptTime) {
+	w.gap(at, func(text string) { j.unknown(rule, "%s", text) })
+}
+
+// gap calls note for each such time.
+func (w *watchedNode) gap(at attemptTime, note func(text string)) {
 	from := at.from
 	report := func(to time.Time) {
 		if to.Sub(from) > unwatchedGap+at.bound {
-			j.unknown(rule, "the %s was not watched from %s to %s, its agent was not running or its journal is not there", w.role, clockTime(from), clockTime(to))
+			note(fmt.Sprintf("the %s was not watched from %s to %s, its agent was not running or its journal is not there", w.role, clockTime(from), clockTime(to)))
 		}
 	}
 	for i := range w.records {
@@ -356,7 +376,7 @@ func (w *watchedNode) judgeClock(j *judged, most time.Duration, at attemptTime) 
 		j.breaks(runsheet.RuleClockStep, "the clock of the %s stepped %s, at most %s are allowed", w.role, how, most)
 		return
 	}
-	w.gap(j, runsheet.RuleClockStep, at)
+	w.unwatched(j, runsheet.RuleClockStep, at)
 }
 
 func signed(d time.Duration) string {
@@ -437,7 +457,7 @@ func (w *watchedNode) judgeTraffic(j *judged, rule *runsheet.Interfering, carrie
 	case unwatched != "":
 		j.unknown(runsheet.RuleInterfering, "the %s: %s", w.role, unwatched)
 	default:
-		w.gap(j, runsheet.RuleInterfering, at)
+		w.unwatched(j, runsheet.RuleInterfering, at)
 	}
 }
 

@@ -82,6 +82,10 @@ func other(after time.Duration, bytes int64) func(*journal.Watched) {
 	}
 }
 
+func spans(all ...journal.PortSpan) func(*journal.Watched) {
+	return func(w *journal.Watched) { w.Listeners = &journal.ListenerTraffic{Spans: all} }
+}
+
 func late(after, missed time.Duration) func(*journal.Watched) {
 	return func(w *journal.Watched) {
 		w.Host = &journal.HostWatched{HostLoad: journal.HostLoad{Missed: missed}, Late: []journal.LateAt{{After: after, Missed: missed}}}
@@ -166,6 +170,47 @@ func TestRulesOfValidity(t *testing.T) {
 			r.watched(radio.RoleClient, func(w *journal.Watched) { w.Unwatched = "no right" })
 			r.all(radio.RoleClient)
 		}, undecided: "rule interfering: the client: no right"},
+		"air: its own": {tell: func(r *validRun) {
+			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5001, After: 10 * time.Second, Length: time.Second, Received: 1 << 20}))
+			r.all(radio.RoleServer)
+		}},
+		"air: another listener": {tell: func(r *validRun) {
+			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5001, After: 10 * time.Second, Length: time.Second, Received: 1100}, journal.PortSpan{Port: 5002, After: during, Length: 100 * time.Millisecond, Sent: 6001}))
+			r.all(radio.RoleServer)
+		}, mark: "foreign-traffic: 6001 B of packets that are not the attempt's passed the radio's interface of the server, beside 1100 B of the attempt; most, 6001 B, left it at port 5002, that of a listener of treatment two (driver test)"},
+		"air: a little of it": {tell: func(r *validRun) {
+			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5002, After: during, Length: 100 * time.Millisecond, Sent: 6000}))
+			r.all(radio.RoleServer)
+		}},
+		"air: a hundredth of the attempt": {tell: func(r *validRun) {
+			r.watched(radio.RoleClient, spans(journal.PortSpan{Port: 5001, After: 10 * time.Second, Length: time.Second, Received: 1 << 20}))
+			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5002, After: during, Length: 100 * time.Millisecond, Sent: 10000}))
+			r.all(radio.RoleServer, radio.RoleClient)
+		}},
+		"air: before it": {tell: func(r *validRun) {
+			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5002, After: 8 * time.Second, Length: 2100 * time.Millisecond, Sent: 1 << 20}))
+			r.all(radio.RoleServer)
+		}},
+		"air: all the time": {tell: func(r *validRun) {
+			r.watched(radio.RoleRelay, spans(journal.PortSpan{Port: 5998, After: 0, Length: 20 * time.Second, Received: 1 << 20}))
+			r.all(radio.RoleRelay)
+		}, mark: "foreign-traffic: 40.8 KiB of packets that are not the attempt's passed the radio's interface of the relay, beside 0 B of the attempt; most, 40.8 KiB, came to it at port 5998, which no listener of the run has"},
+		"air: no port": {tell: func(r *validRun) {
+			r.watched(radio.RoleRelay, func(w *journal.Watched) { other(during, 20480)(w); spans()(w) })
+			r.all(radio.RoleRelay)
+		}, mark: "foreign-traffic: 20.0 KiB of packets that are not the attempt's passed the radio's interface of the relay, beside 0 B of the attempt; most, 20.0 KiB, had no listener's port, mostly UDP 10.77.0.1:7 → 10.77.0.3:9"},
+		"air: no port, with a rule": {rules: runsheet.Valid{Interfering: &runsheet.Interfering{Bytes: 1 << 20}}, tell: func(r *validRun) {
+			r.watched(radio.RoleRelay, func(w *journal.Watched) { other(during, 20480)(w); spans()(w) })
+			r.all(radio.RoleRelay)
+		}},
+		"air: not known": {tell: func(r *validRun) {
+			r.watched(radio.RoleRelay, func(w *journal.Watched) { w.Listeners = &journal.ListenerTraffic{Unknown: "no right"} })
+			r.all(radio.RoleRelay)
+		}, undecided: "foreign-traffic: the relay: no right"},
+		"air: not told": {tell: func(r *validRun) {
+			r.watched(radio.RoleRelay, spans())
+			r.all(radio.RoleRelay, radio.RoleServer)
+		}, waits: true},
 		"snr: good": {rules: snr, tell: func(r *validRun) {
 			r.read(5*time.Second, radio.TelemetryHTTP, everywhere(3), "snr", "dB")
 			r.read(during, radio.TelemetryHTTP, everywhere(10), "snr", "dB")

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/protocols/contract"
 )
@@ -257,6 +258,16 @@ func checkWatched(b *journal.Watched) error {
 		for _, x := range o.Bytes {
 			if x.Bytes < 0 || x.After < 0 {
 				return fmt.Errorf("%d bytes after %s", x.Bytes, x.After)
+			}
+		}
+	}
+	if l := b.Listeners; l != nil {
+		if len(l.Spans) > maxWatched || len(l.Unknown) > maxString {
+			return fmt.Errorf("listeners' traffic in %d spans", len(l.Spans))
+		}
+		for _, x := range l.Spans {
+			if x.Port != 0 && !runsheet.ListenerPort(x.Port) || x.After < 0 || x.Length < 0 || x.Sent < 0 || x.Received < 0 {
+				return fmt.Errorf("%d and %d bytes at port %d for %s after %s", x.Sent, x.Received, x.Port, x.Length, x.After)
 			}
 		}
 	}

@@ -1,0 +1,241 @@
+package campaign
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"linktrial/executor/figures"
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// On real radios each node counts what passes its radios' interfaces by listeners' ports,
+// and what has none. An attempt beside which other packets passed than its own is marked as
+// invalid, as the leading node does over emulated radios, which count by themselves.
+
+// airMargin is how far from an attempt's begin and end packets are not counted, beside the
+// clocks' bounds: nodes count in steps, and the attempt before it may just have ended.
+const airMargin = 2 * journal.OtherTrafficStep
+
+// defaultMTU is a packet's most bytes where the network is not known.
+const defaultMTU = 1500
+
+// counts reports whether a node counts the traffic of listeners' ports.
+func (w *watchedNode) counts() bool {
+	return slices.ContainsFunc(w.records, func(r watchedRecord) bool { return r.Listeners != nil })
+}
+
+// counted reports whether any node does.
+func (v *validity) counted() bool {
+	for _, w := range v.watched {
+		if w.counts() {
+			return true
+		}
+	}
+	return false
+}
+
+// portOwners are the listeners of a run by their ports.
+type portOwners map[int][]runsheet.Listener
+
+// owners are the run's listeners by the ports that its sheet has and those that nodes have
+// said.
+func (e *Engine) owners(ctx context.Context, s *runsheet.Sheet, run string) (portOwners, error) {
+	records, err := e.cfg.Store.OutageRecords(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	all := map[journal.ListenerName]runsheet.Listener{}
+	out := portOwners{}
+	for _, role := range radio.Roles {
+		for _, l := range s.Listeners(role) {
+			all[nameOf(&l)] = l
+			out[l.Port()] = append(out[l.Port()], l)
+		}
+	}
+	for _, r := range records {
+		var b journal.Listener
+		if r.Type != string(journal.TypeListenerReady) || json.Unmarshal(r.Body, &b) != nil {
+			continue
+		}
+		name := journal.ListenerName{Treatment: b.Treatment, At: b.At}
+		same := func(l runsheet.Listener) bool { return nameOf(&l) == name }
+		if l, known := all[name]; known && !slices.ContainsFunc(out[b.Port], same) {
+			out[b.Port] = append(out[b.Port], l)
+		}
+	}
+	return out, nil
+}
+
+// own reports whether a trial uses a listener at the port.
+func (o portOwners) own(t *runsheet.Trial, port int) bool {
+	return slices.ContainsFunc(o[port], func(l runsheet.Listener) bool {
+		return slices.ContainsFunc(t.Carried(), func(f runsheet.Flow) bool { return f.Treatment == l.Treatment.Name })
+	})
+}
+
+// text names the listener at a port.
+func (o portOwners) text(port int) string {
+	if port == 0 {
+		return "between the ports of two listeners"
+	}
+	all := o[port]
+	if len(all) == 0 {
+		return fmt.Sprintf("at port %d, which no listener of the run has", port)
+	}
+	l := &all[len(all)-1]
+	driver := l.Treatment.Protocol
+	if l.Via != nil {
+		driver = l.Via.Protocol
+	}
+	return fmt.Sprintf("at port %d, that of a listener of treatment %s (driver %s)", port, l.Treatment.Name, driver)
+}
+
+// passed is what passed a node's radios during an attempt, in bytes.
+type passed struct {
+	own, foreign int64
+	most         int64 // of one kind
+	what         string
+	unknown      string
+}
+
+func (p *passed) add(n int64, what string) {
+	p.foreign += n
+	if n > p.most {
+		p.most, p.what = n, what
+	}
+}
+
+// passed adds up what the node counted during an attempt: of its own all that may have
+// passed then, of the rest what did for certain. Of a span of time that the attempt shares
+// in part, it is as much of the bytes.
+func (w *watchedNode) passed(t *runsheet.Trial, owners portOwners, rule *runsheet.Interfering, at attemptTime, failed bool) passed {
+	out := passed{}
+	type sum struct{ sent, received int64 }
+	foreign, others, conversation := map[int]sum{}, int64(0), (*journal.Conversation)(nil)
+	for i := range w.records {
+		r, since := &w.records[i], w.since(i)
+		if w.until(i).Before(at.from) || since.After(at.to) {
+			continue
+		}
+		margin := at.margin(w, r.seq)
+		from, to := at.from.Add(margin), at.to.Add(-margin)
+		if l := r.Listeners; l != nil {
+			out.unknown = cmp.Or(out.unknown, l.Unknown)
+			for _, x := range l.Spans {
+				begin := since.Add(x.After)
+				if failed && x.Port == runsheet.ExchangePort {
+					continue // the leading node asks what the failure was
+				}
+				if owners.own(t, x.Port) {
+					out.own += int64(share(begin, x.Length, at.from.Add(-margin), at.to.Add(margin)) * float64(x.Sent+x.Received))
+					continue
+				}
+				part, s := share(begin, x.Length, from, to), foreign[x.Port]
+				foreign[x.Port] = sum{s.sent + int64(part*float64(x.Sent)), s.received + int64(part*float64(x.Received))}
+			}
+		}
+		if rule != nil {
+			continue // it is what holds for the other traffic
+		}
+		out.unknown = cmp.Or(out.unknown, r.Unwatched)
+		if r.Other == nil {
+			continue
+		}
+		here := int64(0)
+		for _, b := range r.Other.Bytes {
+			here += int64(share(since.Add(b.After), journal.OtherTrafficStep, from, to) * float64(b.Bytes))
+		}
+		if others += here; here > 0 && len(r.Other.Most) > 0 && (conversation == nil || r.Other.Most[0].Bytes > conversation.Bytes) {
+			conversation = &r.Other.Most[0]
+		}
+	}
+	for port, s := range foreign {
+		way := "left it"
+		if s.received > s.sent {
+			way = "came to it"
+		}
+		out.add(s.sent+s.received, way+" "+owners.text(port))
+	}
+	if what := "had no listener's port"; others > 0 {
+		if conversation != nil {
+			what += ", mostly " + conversation.What
+		}
+		out.add(others, what)
+	}
+	return out
+}
+
+// margin is how far within an attempt's time what a node recorded passed for certain then.
+func (a attemptTime) margin(w *watchedNode, seq int64) time.Duration {
+	if w.role == leader { // by the same clock
+		return airMargin
+	}
+	return airMargin + a.bound + w.clock.Recorded(seq).Bound
+}
+
+// share is how much of a span of time lies from one time to another, 0 to 1.
+func share(begin time.Time, length time.Duration, from, to time.Time) float64 {
+	end := begin.Add(length)
+	if length <= 0 {
+		if begin.Before(from) || begin.After(to) {
+			return 0
+		}
+		return 1
+	}
+	first, last := begin, end
+	if first.Before(from) {
+		first = from
+	}
+	if last.After(to) {
+		last = to
+	}
+	return float64(max(last.Sub(first), 0)) / float64(length)
+}
+
+// judgeAir holds an attempt against what else passed the nodes' radios meanwhile.
+func (e *Engine) judgeAir(ctx context.Context, v *validity, j *judged, run string, a *dbsqlc.UnjudgedAttemptsRow, at attemptTime) error {
+	if !v.counted() || int(a.Trial) >= len(v.sheet.Trials) {
+		return nil
+	}
+	owners, err := e.owners(ctx, v.sheet, run)
+	if err != nil {
+		return err
+	}
+	all, own := map[*watchedNode]passed{}, int64(0)
+	v.eachNode(func(w *watchedNode) {
+		p := w.passed(&v.sheet.Trials[a.Trial], owners, v.rules().Interfering, at, a.Verdict != string(journal.Succeeded))
+		all[w] = p
+		own = max(own, p.own)
+	})
+	mtu := defaultMTU
+	if n := v.sheet.Network; n != nil {
+		mtu = n.MTUBytes
+	}
+	limit := figures.TolerableForeign(own, mtu)
+	v.eachNode(func(w *watchedNode) {
+		switch p := all[w]; {
+		case p.foreign > limit:
+			j.spoilt("%s of packets that are not the attempt's passed the radio's interface of the %s, beside %s of the attempt; most, %s, %s",
+				bytesText(p.foreign), w.role, bytesText(own), bytesText(p.most), p.what)
+		case p.unknown != "":
+			j.undecided = append(j.undecided, fmt.Sprintf("%s: the %s: %s", journal.ReasonForeign, w.role, p.unknown))
+		case w.counts():
+			w.gap(at, func(text string) { j.undecided = append(j.undecided, journal.ReasonForeign+": "+text) })
+		}
+	})
+	return nil
+}
+
+// spoilt is that other packets were on the air.
+func (j *judged) spoilt(format string, args ...any) {
+	if j.broken == "" {
+		j.broken = fmt.Sprintf("%s: %s", journal.ReasonForeign, fmt.Sprintf(format, args...))
+	}
+}
