@@ -192,3 +192,19 @@ func TestFiguresAreRounded(t *testing.T) {
 		t.Error("negative zero")
 	}
 }
+
+// Failures whose reasons differ in figures alone are one in a row's remark, with the
+// figures of the first; names with digits tell them apart.
+func TestFailuresThatAreAlike(t *testing.T) {
+	row := Row{Failures: []Failure{
+		{Verdict: journal.Invalid, Reason: "marked: foreign-traffic: 57.3 KiB at port 5003", Attempts: 1},
+		{Verdict: journal.Invalid, Reason: "marked: foreign-traffic: 70 KiB at port 5003", Attempts: 2},
+		{Verdict: journal.Failed, Reason: "reset", Attempts: 3},
+		{Verdict: journal.Invalid, Reason: "marked: cable of radio1", Attempts: 1},
+		{Verdict: journal.Invalid, Reason: "marked: cable of radio2", Attempts: 1},
+	}}
+	want := "8 attempts gave no figure: 3× invalid (marked: foreign-traffic: 57.3 KiB at port 5003) (2 with other figures), 3× failed (reset), 1× invalid (marked: cable of radio1), 1× invalid (marked: cable of radio2)"
+	if got := row.Troubles(); got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+}

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"linktrial/executor/journal"
@@ -154,14 +155,48 @@ func (r *Row) Troubles() string {
 		parts = append(parts, "the driver crashed in "+wording.Plural(n, "attempt", "attempts"))
 	}
 	if len(r.Failures) > 0 {
-		n, names := 0, make([]string, len(r.Failures))
-		for i, f := range r.Failures {
+		n := 0
+		for _, f := range r.Failures {
 			n += f.Attempts
-			names[i] = fmt.Sprintf("%d× %s", f.Attempts, f.Name())
 		}
-		parts = append(parts, wording.Plural(n, "attempt gave", "attempts gave")+" no figure: "+strings.Join(names, ", "))
+		parts = append(parts, wording.Plural(n, "attempt gave", "attempts gave")+" no figure: "+strings.Join(alike(r.Failures), ", "))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// numbers are those in the text of a reason; digits in names are none.
+var numbers = regexp.MustCompile(`\b[0-9]+([.][0-9]+)?\b`)
+
+// alike names failures and how many attempts had each. Those that differ in the figures of
+// their reasons alone are one, with the figures of the first: each attempt of which a rule is
+// broken has its own.
+func alike(all []Failure) (out []string) {
+	type group struct {
+		first    string
+		attempts int
+		others   int
+	}
+	var groups []*group
+	known := map[string]*group{}
+	for _, f := range all {
+		key := numbers.ReplaceAllString(f.Name(), "0")
+		g := known[key]
+		if g == nil {
+			g = &group{first: f.Name()}
+			known[key], groups = g, append(groups, g)
+		} else {
+			g.others += f.Attempts
+		}
+		g.attempts += f.Attempts
+	}
+	for _, g := range groups {
+		text := fmt.Sprintf("%d× %s", g.attempts, g.first)
+		if g.others > 0 {
+			text += fmt.Sprintf(" (%d with other figures)", g.others)
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // passes names the relay processes that a treatment's flows pass.

@@ -296,10 +296,11 @@ func followOnce(ctx context.Context, c linktrialv1connect.OperatorServiceClient,
 	return nil
 }
 
-// seen keeps a view that reconnects from showing an attempt twice.
-type seen struct{ attempts map[[2]any]bool }
+// seen keeps a view that reconnects from showing an attempt twice; one whose verdict has
+// changed, as that of an attempt that is marked, is shown again.
+type seen struct{ attempts map[[2]any]string }
 
-func newSeen() *seen { return &seen{attempts: map[[2]any]bool{}} }
+func newSeen() *seen { return &seen{attempts: map[[2]any]string{}} }
 
 func (s *seen) first(ev *linktrialv1.WatchResponse) bool {
 	e := ev.GetTrialEnded()
@@ -307,9 +308,10 @@ func (s *seen) first(ev *linktrialv1.WatchResponse) bool {
 		return true
 	}
 	key := [2]any{e.RunId, [2]int32{e.Trial, e.Attempt.Attempt}}
-	if s.attempts[key] {
+	now := e.Attempt.Verdict + " " + e.Attempt.Reason
+	if s.attempts[key] == now {
 		return false
 	}
-	s.attempts[key] = true
+	s.attempts[key] = now
 	return true
 }
