@@ -225,6 +225,48 @@ func TestListenerThatJamsInField(t *testing.T) {
 	nothingLeft(t)
 }
 
+// contradictedInField is trials over real interfaces and air that loses an eighth.
+const contradictedInField = `
+name: contradicted-in-field
+radio: lossy-bench-radio
+topology: point-to-point
+size: 1 MiB
+treatments:
+  - {name: nothing-again, protocol: plain, options: {fault: nothing-again}}
+  - {name: haul, protocol: haul}
+  - {name: cubic, protocol: tcp}
+iterations: 1
+order: fixed
+seed: 5
+limits: {connect: 20s, transfer: 240s, attempts: 1}
+`
+
+// What drivers say that they sent again is held against what left one node and did not
+// arrive at the other.
+func TestCountsThatNodesContradictInField(t *testing.T) {
+	testkind.Waits("for trials over air that loses packets, and for what other nodes recorded")
+	p := newProgram(t)
+	catalog, err := filepath.Abs(filepath.Join("testdata", "field"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := p.start("rehearse", p.plan("contradicted.yaml", contradictedInField), "--real-path", "--catalog", catalog, "--drivers", liars(t))
+	r.wait(5 * time.Minute) // its exit code says that trials failed
+	for _, tr := range p.exported().Runs[0].Trials {
+		left := attemptsLeft(&tr)
+		if len(left) != 1 {
+			t.Fatalf("trial %d of %s: %s", tr.Index, tr.Treatment, attemptsOf(&tr))
+		}
+		a := left[0]
+		t.Logf("%s: %s (%s: %s)", tr.Treatment, a.Verdict, a.Reason, a.Message)
+		lies := tr.Treatment == "nothing-again"
+		if a.Valid() == lies || lies && !strings.Contains(a.Reason, "fewer-than-lost: the driver reports 0 packets sent again; ") {
+			t.Errorf("%s: %s (%s: %s)", tr.Treatment, a.Verdict, a.Reason, a.Message)
+		}
+	}
+	nothingLeft(t)
+}
+
 // Faults from a seed on the real path. LINKTRIAL_FIELD_FAULTS=SEED:ITERATIONS has a longer
 // campaign, with faults of all kinds.
 func TestFieldCampaign(t *testing.T) {

@@ -65,7 +65,9 @@ func (t *portTally) look(now time.Duration) {
 			s = &portSpans{gap: portGap}
 			t.spans[port] = s
 		}
-		s.add(journal.PortSpan{Port: port, After: t.looked, Length: now - t.looked, Sent: int64(all.Sent - before.Sent), Received: int64(all.Received - before.Received)})
+		s.add(journal.PortSpan{Port: port, After: t.looked, Length: now - t.looked,
+			Sent: int64(all.Sent - before.Sent), Received: int64(all.Received - before.Received),
+			SentPayload: int64(all.SentPayload - before.SentPayload), ReceivedPayload: int64(all.ReceivedPayload - before.ReceivedPayload)})
 	})
 	if err != nil {
 		t.unknown = err.Error()
@@ -99,6 +101,8 @@ func joined(a, b journal.PortSpan) journal.PortSpan {
 	a.Length = b.After + b.Length - a.After
 	a.Sent += b.Sent
 	a.Received += b.Received
+	a.SentPayload += b.SentPayload
+	a.ReceivedPayload += b.ReceivedPayload
 	return a
 }
 

@@ -35,7 +35,7 @@ func (c *counts) Each(f func(int, packettimes.Bytes)) error {
 
 func (c *counts) add(port int, sent, received uint64) {
 	b := c.all[port]
-	c.all[port] = packettimes.Bytes{Sent: b.Sent + sent, Received: b.Received + received}
+	c.all[port] = packettimes.Bytes{Sent: b.Sent + sent, Received: b.Received + received, SentPayload: b.SentPayload + sent/2, ReceivedPayload: b.ReceivedPayload + received/2}
 }
 
 // Traffic of a port with short gaps is one span, and another begins after a longer one;
@@ -63,9 +63,9 @@ func TestPortSpans(t *testing.T) {
 	now += portStep / 2
 	p.look(now)
 	require.Equal(t, &journal.ListenerTraffic{Spans: []journal.PortSpan{
-		{Port: 5001, After: 0, Length: 6 * portStep, Sent: 400, Received: 40},
-		{Port: 5001, After: 9 * portStep, Length: portStep, Received: 7},
-		{Port: 5002, After: 10 * portStep, Length: portStep / 2, Sent: 50},
+		{Port: 5001, After: 0, Length: 6 * portStep, Sent: 400, Received: 40, SentPayload: 200, ReceivedPayload: 20},
+		{Port: 5001, After: 9 * portStep, Length: portStep, Received: 7, ReceivedPayload: 3},
+		{Port: 5002, After: 10 * portStep, Length: portStep / 2, Sent: 50, SentPayload: 25},
 	}}, p.take(time.Hour))
 	from := now
 	c.err = errors.New("no right")

@@ -399,13 +399,25 @@ func TestTraffic(t *testing.T) {
 	sendBack("10.91.1.2:0", "10.91.1.1:5002", 500)
 	sendBack("10.91.1.2:5001", "10.91.1.1:40000", 600)
 	want := map[int]packettimes.Bytes{
-		5001: {Sent: header + 100, Received: header + 600}, 5002: {Sent: header + 200, Received: header + 500},
-		5999: {Sent: header + 20 + 300}, 0: {Sent: header + 400},
+		5001: {Sent: header + 100, Received: header + 600, SentPayload: 100, ReceivedPayload: 600},
+		5002: {Sent: header + 200, Received: header + 500, SentPayload: 200, ReceivedPayload: 500},
+		5999: {Sent: header + 20 + 300, SentPayload: 300}, 0: {Sent: header + 400, SentPayload: 400},
 	}
 	require.Eventually(t, func() bool {
 		return len(counts()) == len(want) && counts()[5001] == want[5001] && counts()[5002] == want[5002]
 	}, 10*time.Second, 5*time.Millisecond)
 	require.Equal(t, want, counts())
+
+	// TCP's payload, in segments of any length, with its own headers left out.
+	wait := f.takes("10.91.1.2:5003")
+	conn, err := net.Dial("tcp", "10.91.1.2:5003")
+	require.NoError(t, err)
+	_, err = conn.Write(make([]byte, 200_000))
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	wait()
+	require.Eventually(t, func() bool { return counts()[5003].SentPayload == 200_000 }, 10*time.Second, 5*time.Millisecond)
+	require.Greater(t, counts()[5003].Sent, uint64(200_000))
 
 	// An interface that has come anew is found again.
 	namespacetest.IP(t, "link del radio0")

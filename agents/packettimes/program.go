@@ -30,6 +30,8 @@ const (
 	stackKey   = -8
 	stackPort  = -16 // the key of the size and of the count: the listener's port, from [runsheet.FirstPort] on
 	stackValue = -56
+
+	stackOffset = -24 // where the transport's header begins; of [headers]
 )
 
 // fetchAdd adds src to what is at a place, and has in src what was there before.
@@ -59,7 +61,8 @@ var (
 
 // headers reads what every program needs of a packet, which begins with its IP header:
 // R6 has the packet, R7 its length, R8 both ports, the source's above the destination's, and
-// R9 the protocol, which may be one without ports. Fragments but the first, IPv6 packets
+// R9 the protocol, which may be one without ports. On the stack is where the transport's
+// header begins. Fragments but the first, IPv6 packets
 // with extension headers and what is no IP go to out.
 func headers(out string) asm.Instructions {
 	const v4, v6, transport = "v4", "v6", "transport"
@@ -87,7 +90,8 @@ func headers(out string) asm.Instructions {
 		asm.Mov.Reg(asm.R9, asm.R0),
 		asm.Mov.Imm(asm.R8, 40),
 
-		asm.LoadInd(asm.R0, asm.R8, 0, asm.Word).WithSymbol(transport), // both ports
+		asm.StoreMem(asm.RFP, stackOffset, asm.R8, asm.DWord).WithSymbol(transport),
+		asm.LoadInd(asm.R0, asm.R8, 0, asm.Word), // both ports
 		asm.Mov.Reg(asm.R8, asm.R0),
 	}
 }

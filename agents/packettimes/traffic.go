@@ -11,9 +11,9 @@ import (
 	"linktrial/executor/runsheet"
 )
 
-// withPorts are the protocols whose header begins with both ports (RFC 9293, 768, 3828,
-// 9260, 4340).
-var withPorts = []int32{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_UDPLITE, unix.IPPROTO_SCTP, unix.IPPROTO_DCCP}
+// withPorts are the protocols whose header begins with both ports, and the header's bytes;
+// that of TCP says itself how long it is (RFC 9293, 768, 3828, 9260, 4340).
+var withPorts = []struct{ protocol, header int32 }{{unix.IPPROTO_UDP, 8}, {unix.IPPROTO_UDPLITE, 8}, {unix.IPPROTO_SCTP, 12}, {unix.IPPROTO_DCCP, 12}}
 
 // The places of the counts: a listener's port from [runsheet.FirstPort] on, then those of
 // packets with listeners' ports at both ends, of which nobody knows whose they are.
@@ -22,10 +22,21 @@ const (
 	places    = bothPlace + 1
 )
 
-// Bytes have passed, with IP headers.
+// Bytes have passed, with IP headers, and of these the payload of the transport, which both
+// ends count alike, however the kernel joins and divides segments.
 type Bytes struct {
-	Sent, Received uint64
+	Sent, Received               uint64
+	SentPayload, ReceivedPayload uint64
 }
+
+// The places of the counts within [Bytes].
+const (
+	bytesSent = 8 * iota
+	bytesReceived
+	payloadSent
+	payloadReceived
+	bytesSize
+)
 
 // Traffic counts the bytes to and from listeners' ports that pass the interfaces of this
 // node's radios, until [Traffic.Close].
@@ -41,7 +52,7 @@ type Traffic struct {
 func StartTraffic(devices ...string) (*Traffic, error) {
 	t := &Traffic{}
 	var err error
-	t.bytes, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_traffic", Type: ebpf.Array, KeySize: 4, ValueSize: 16, MaxEntries: places})
+	t.bytes, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_traffic", Type: ebpf.Array, KeySize: 4, ValueSize: bytesSize, MaxEntries: places})
 	if err == nil {
 		t.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lt_traffic", Type: ebpf.SocketFilter, License: "MIT", Instructions: counting(t.bytes.FD())})
 	}
@@ -85,16 +96,32 @@ func (t *Traffic) Close() error {
 
 // counting are the instructions of the program that counts. It returns 0 for every packet.
 func counting(counts int) asm.Instructions {
-	const ported, source, destination, one, counted, leaves, out = "ported", "source", "destination", "one", "counted", "leaves", "out"
+	const tcp, ported, none, source, destination, one, counted, leaves, out = "tcp", "ported", "none", "source", "destination", "one", "counted", "leaves", "out"
 	const last = runsheet.LastPort - runsheet.FirstPort
-	p := headers(out)
-	for _, protocol := range withPorts {
-		p = append(p, asm.JEq.Imm(asm.R9, protocol, ported))
+	p := append(headers(out), asm.JEq.Imm(asm.R9, unix.IPPROTO_TCP, tcp))
+	for i, x := range withPorts {
+		this, next := "with"+string(rune('0'+i)), "with"+string(rune('1'+i))
+		p = append(p,
+			asm.JNE.Imm(asm.R9, x.protocol, next).WithSymbol(this),
+			asm.Mov.Imm(asm.R0, x.header),
+			asm.Ja.Label(ported))
 	}
 	return append(p,
-		asm.Ja.Label(out),
+		asm.Ja.Label(out).WithSymbol("with"+string(rune('0'+len(withPorts)))),
 
-		asm.Mov.Reg(asm.R1, asm.R8).WithSymbol(ported),
+		asm.LoadMem(asm.R9, asm.RFP, stackOffset, asm.DWord).WithSymbol(tcp),
+		asm.LoadInd(asm.R0, asm.R9, 12, asm.Byte), // the length in words, above other bits
+		asm.RSh.Imm(asm.R0, 4),
+		asm.LSh.Imm(asm.R0, 2),
+
+		// The payload: what is behind the transport's header. Then the listener's port.
+		asm.LoadMem(asm.R1, asm.RFP, stackOffset, asm.DWord).WithSymbol(ported),
+		asm.Add.Reg(asm.R0, asm.R1),
+		asm.Mov.Imm(asm.R9, 0),
+		asm.JGE.Reg(asm.R0, asm.R7, none),
+		asm.Mov.Reg(asm.R9, asm.R7),
+		asm.Sub.Reg(asm.R9, asm.R0),
+		asm.Mov.Reg(asm.R1, asm.R8).WithSymbol(none),
 		asm.RSh.Imm(asm.R1, 16),
 		asm.And.Imm(asm.R8, 0xffff),
 		asm.Sub.Imm(asm.R1, runsheet.FirstPort), // a lower one is then higher than all
@@ -115,9 +142,11 @@ func counting(counts int) asm.Instructions {
 		asm.JEq.Imm(asm.R0, 0, out),
 		asm.LoadMem(asm.R1, asm.R6, skbType, asm.Word),
 		asm.JEq.Imm(asm.R1, unix.PACKET_OUTGOING, leaves),
-		asm.AddAtomic.Mem(asm.R0, asm.R7, asm.DWord, 8),
+		asm.AddAtomic.Mem(asm.R0, asm.R7, asm.DWord, bytesReceived),
+		asm.AddAtomic.Mem(asm.R0, asm.R9, asm.DWord, payloadReceived),
 		asm.Ja.Label(out),
-		asm.AddAtomic.Mem(asm.R0, asm.R7, asm.DWord, 0).WithSymbol(leaves),
+		asm.AddAtomic.Mem(asm.R0, asm.R7, asm.DWord, bytesSent).WithSymbol(leaves),
+		asm.AddAtomic.Mem(asm.R0, asm.R9, asm.DWord, payloadSent),
 
 		asm.Mov.Imm(asm.R0, 0).WithSymbol(out),
 		asm.Return(),

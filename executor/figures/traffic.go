@@ -110,8 +110,23 @@ func Repaired(again int64, from radio.Role, to Station, all []radiocontrol.Traff
 			missed += t.MissedLarge
 		}
 	}
-	if missedFor*again >= missed-missedUnrelated {
+	if !fewer(again, missed) {
 		return nil
 	}
 	return fault(journal.ReasonFewerThanLost, "the driver reports %d packets sent again, the emulated radio lost %d of over half of its MTU on the way from the %s to the %s, and all payload arrived", again, missed, from, to.At)
+}
+
+// RepairedOf is [Repaired] on real radios: of bytes of payload that left the sender and did
+// not arrive, full packets of which there were at the least so many.
+func RepairedOf(again, missedBytes int64, mtu int, from, to radio.Role) *Fault {
+	missed := missedBytes / int64(mtu)
+	if !fewer(again, missed) {
+		return nil
+	}
+	return fault(journal.ReasonFewerThanLost, "the driver reports %d packets sent again; %d bytes of payload left the radio of the %s and did not arrive at that of the %s, at least %d packets, and all payload arrived", again, missedBytes, from, to, missed)
+}
+
+// fewer reports whether fewer packets were sent again than so many lost ones allow.
+func fewer(again, missed int64) bool {
+	return missedFor*again < missed-missedUnrelated
 }

@@ -65,4 +65,7 @@ type PortSpan struct {
 	Length   time.Duration `json:"length_ns"`
 	Sent     int64         `json:"sent_bytes,omitempty"`     // by this node, or by one whose packets it passes on
 	Received int64         `json:"received_bytes,omitempty"` // from another one
+	// The same without IP's and the transport's headers.
+	SentPayload     int64 `json:"sent_payload_bytes,omitempty"`
+	ReceivedPayload int64 `json:"received_payload_bytes,omitempty"`
 }

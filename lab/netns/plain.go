@@ -24,6 +24,7 @@ import (
 // Agents know such an interface by its name alone, as they know that of a real radio.
 type Plain struct {
 	BitsPerSecond float64 // at which each node sends
+	Loss          float64 // the probability with which the air loses a packet; 0: it loses none
 }
 
 // What the queue of a plain radio holds: the burst that its token bucket lets through at
@@ -67,6 +68,11 @@ func (l *Lab) makeAir() error {
 	})
 	if err != nil {
 		return fmt.Errorf("the air of plain radios: %w", err)
+	}
+	if l.plain.Loss > 0 {
+		if err := loseInAir(l.State.Air, l.plain.Loss); err != nil {
+			return err
+		}
 	}
 	for _, n := range l.State.Nodes {
 		if err := l.makeRadio(n.Role, 0); err != nil {

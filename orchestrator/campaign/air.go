@@ -80,6 +80,11 @@ func (o portOwners) own(t *runsheet.Trial, port int) bool {
 	})
 }
 
+// has reports whether a listener has, or had, the port.
+func (o portOwners) has(port int, name journal.ListenerName) bool {
+	return slices.ContainsFunc(o[port], func(l runsheet.Listener) bool { return nameOf(&l) == name })
+}
+
 // text names the listener at a port.
 func (o portOwners) text(port int) string {
 	if port == 0 {
@@ -214,11 +219,7 @@ func (e *Engine) judgeAir(ctx context.Context, v *validity, j *judged, run strin
 		all[w] = p
 		own = max(own, p.own)
 	})
-	mtu := defaultMTU
-	if n := v.sheet.Network; n != nil {
-		mtu = n.MTUBytes
-	}
-	limit := figures.TolerableForeign(own, mtu)
+	limit := figures.TolerableForeign(own, v.mtu())
 	v.eachNode(func(w *watchedNode) {
 		switch p := all[w]; {
 		case p.foreign > limit:
@@ -230,7 +231,15 @@ func (e *Engine) judgeAir(ctx context.Context, v *validity, j *judged, run strin
 			w.gap(at, func(text string) { j.undecided = append(j.undecided, journal.ReasonForeign+": "+text) })
 		}
 	})
-	return nil
+	return e.judgeRepaired(ctx, v, j, run, a, at, owners)
+}
+
+// mtu is that of the run's network, in bytes.
+func (v *validity) mtu() int {
+	if n := v.sheet.Network; n != nil && n.MTUBytes > 0 {
+		return n.MTUBytes
+	}
+	return defaultMTU
 }
 
 // spoilt is that other packets were on the air.

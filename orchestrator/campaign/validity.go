@@ -77,6 +77,7 @@ type attemptTime struct {
 // judged is what rules say about an attempt.
 type judged struct {
 	broken    string // the first rule that is, with both figures; empty: none
+	drivers   bool   // it is a figure of the driver, which another attempt would have again
 	undecided []string
 }
 
@@ -138,7 +139,7 @@ func (e *Engine) settle(ctx context.Context, run string, a *dbsqlc.UnjudgedAttem
 			ended = "ended with " + a.Reason
 		}
 		reason := clipText(j.broken, maxText-100) + fmt.Sprintf(" (the attempt had %s)", ended)
-		if err := e.excuse(ctx, run, excused{int(a.Trial), int(a.Attempt), a.Last, a.Marks}, reason); err != nil {
+		if err := e.excuse(ctx, run, excused{int(a.Trial), int(a.Attempt), a.Last && !j.drivers, a.Marks}, reason); err != nil {
 			return err
 		}
 	}

@@ -118,6 +118,7 @@ func TestRulesOfValidity(t *testing.T) {
 		mark      string // empty: none
 		undecided string // contained in it; empty: nothing is undecided
 		waits     bool   // it is not decided before the run's end
+		driver    bool   // the mark is for a figure of the driver: of successes alone, and not repeated
 	}{
 		"clock: nothing":  {rules: clockRule, tell: func(r *validRun) { r.all() }},
 		"clock: not told": {rules: clockRule, tell: func(r *validRun) { r.all(radio.RoleRelay) }, waits: true, undecided: "rule clock_step: the relay was not watched from 12:00:10.0 UTC to 12:00:11."},
@@ -207,6 +208,31 @@ func TestRulesOfValidity(t *testing.T) {
 			r.watched(radio.RoleRelay, func(w *journal.Watched) { w.Listeners = &journal.ListenerTraffic{Unknown: "no right"} })
 			r.all(radio.RoleRelay)
 		}, undecided: "foreign-traffic: the relay: no right"},
+		"repaired: too few": {tell: func(r *validRun) {
+			r.watched(radio.RoleClient, spans(journal.PortSpan{Port: 5001, After: 10 * time.Second, Length: time.Second, Sent: 300e3, SentPayload: 200e3}))
+			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5001, After: 10 * time.Second, Length: time.Second, Received: 200e3, ReceivedPayload: 130e3}))
+			r.all(radio.RoleClient, radio.RoleServer)
+		}, driver: true, mark: "fewer-than-lost: the driver reports 3 packets sent again; 60000 bytes of payload left the radio of the client and did not arrive at that of the server, at least 40 packets, and all payload arrived"},
+		"repaired: enough": {tell: func(r *validRun) {
+			r.watched(radio.RoleClient, spans(journal.PortSpan{Port: 5001, After: 10 * time.Second, Length: time.Second, Sent: 300e3, SentPayload: 200e3}))
+			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5001, After: 10 * time.Second, Length: time.Second, Received: 200e3, ReceivedPayload: 145e3}))
+			r.all(radio.RoleClient, radio.RoleServer)
+		}},
+		"repaired: of the attempt before": {tell: func(r *validRun) {
+			r.watched(radio.RoleClient, spans(journal.PortSpan{Port: 5001, After: 8 * time.Second, Length: 2 * time.Second, SentPayload: 200e3}))
+			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5001, After: 8 * time.Second, Length: 2 * time.Second, ReceivedPayload: 100e3}))
+			r.all(radio.RoleClient, radio.RoleServer)
+		}},
+		"repaired: what arrives later": {tell: func(r *validRun) {
+			r.watched(radio.RoleClient, spans(journal.PortSpan{Port: 5001, After: during, Length: 500 * time.Millisecond, SentPayload: 200e3}))
+			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5001, After: 11200 * time.Millisecond, Length: 100 * time.Millisecond, ReceivedPayload: 200e3}))
+			r.all(radio.RoleClient, radio.RoleServer)
+		}},
+		"repaired: not known": {tell: func(r *validRun) {
+			r.watched(radio.RoleClient, spans(journal.PortSpan{Port: 5001, After: 10 * time.Second, Length: time.Second, SentPayload: 200e3}))
+			r.watched(radio.RoleServer, func(w *journal.Watched) { w.Listeners = &journal.ListenerTraffic{Unknown: "no right"} })
+			r.all(radio.RoleClient, radio.RoleServer)
+		}, undecided: "foreign-traffic: the server: no right"},
 		"air: not told": {tell: func(r *validRun) {
 			r.watched(radio.RoleRelay, spans())
 			r.all(radio.RoleRelay, radio.RoleServer)
@@ -284,7 +310,7 @@ func TestRulesOfValidity(t *testing.T) {
 				require.Equal(t, c.undecided == "", len(a.Undecided) == 0, a.Undecided)
 				commands, err := s.CommandStates(t.Context(), run)
 				require.NoError(t, err)
-				if c.mark == "" {
+				if c.mark == "" || c.driver && verdict == journal.Failed {
 					require.Nil(t, a.Mark)
 					require.Empty(t, commands)
 					return
@@ -297,8 +323,12 @@ func TestRulesOfValidity(t *testing.T) {
 				require.Equal(t, c.mark+had, a.Mark.Reason)
 				require.Equal(t, journal.Self, a.Mark.By)
 				require.Equal(t, journal.Invalid, a.Verdict)
-				require.Len(t, commands, 1)
-				require.Equal(t, string(Repeat), commands[0].Kind)
+				if c.driver {
+					require.Empty(t, commands)
+				} else {
+					require.Len(t, commands, 1)
+					require.Equal(t, string(Repeat), commands[0].Kind)
+				}
 				// A person withdraws the mark, and it is not set again.
 				require.NoError(t, e.MarkAttempt(t.Context(), run, Mark{Trial: 0, Attempt: 1, By: "ada"}))
 				require.NoError(t, e.judgeValidity(t.Context(), run, o.SheetHash, true))

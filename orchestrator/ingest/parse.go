@@ -266,7 +266,7 @@ func checkWatched(b *journal.Watched) error {
 			return fmt.Errorf("listeners' traffic in %d spans", len(l.Spans))
 		}
 		for _, x := range l.Spans {
-			if x.Port != 0 && !runsheet.ListenerPort(x.Port) || x.After < 0 || x.Length < 0 || x.Sent < 0 || x.Received < 0 {
+			if x.Port != 0 && !runsheet.ListenerPort(x.Port) || x.After < 0 || x.Length < 0 || x.Sent < 0 || x.Received < 0 || x.SentPayload < 0 || x.ReceivedPayload < 0 {
 				return fmt.Errorf("%d and %d bytes at port %d for %s after %s", x.Sent, x.Received, x.Port, x.Length, x.After)
 			}
 		}

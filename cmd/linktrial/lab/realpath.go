@@ -67,5 +67,14 @@ func plainConfig(cat *catalog.Catalog, l labFlags) (netns.Config, error) {
 	for _, s := range t.Stations {
 		n.Nodes = append(n.Nodes, radio.Node{Role: s.Role, Address: radio.Addresses[s.Role]})
 	}
-	return netns.Config{Name: l.name, Radio: l.radio, Topology: l.topology, Network: n, Plain: &netns.Plain{BitsPerSecond: rate}}, nil
+	return netns.Config{Name: l.name, Radio: l.radio, Topology: l.topology, Network: n, Plain: &netns.Plain{BitsPerSecond: rate, Loss: airLoss(p)}}, nil
+}
+
+// airLoss is the probability with which packets of a radio are lost, where its emulation
+// states that they are lost independently.
+func airLoss(p *radio.Profile) float64 {
+	if p.Emulation == nil || p.Emulation.Channel.Model != radio.ChannelUniform {
+		return 0
+	}
+	return p.Emulation.Channel.Loss
 }
