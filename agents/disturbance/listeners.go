@@ -13,10 +13,14 @@ import (
 const (
 	// portStep is how often packets of listeners' ports are counted.
 	portStep = journal.OtherTrafficStep
-	// portGap is the longest time without packets of a port within a span.
-	portGap = 3 * portStep
+	// lateStep is the longest time between two counts of which the bytes are as good as
+	// evenly spread: what passed before an attempt must not seem to pass in it.
+	lateStep = portStep * 3 / 2
 	// mostSpans bounds those of one port in a record; of more, neighbours become one.
 	mostSpans = 64
+	// Steps are of one span where their bytes are within this factor of its mean, or where
+	// both have few bytes.
+	evenFactor, fewBytes = 4, 500
 )
 
 // Ports has the bytes to and from listeners' ports since some time, see
@@ -30,21 +34,16 @@ type Ports interface {
 // guards it.
 type portTally struct {
 	ports   Ports
-	looked  time.Duration // by the steady clock
+	steady  func() time.Duration // a clock that never steps
+	looked  time.Duration        // by it, before the last look
 	last    map[int]packettimes.Bytes
-	spans   map[int]*portSpans
-	unknown string // why some may not have been counted in this record
+	spans   map[int][]journal.PortSpan // by the steady clock
+	unknown string                     // why some may not have been counted in this record
 }
 
-// portSpans are those of one port, by the steady clock.
-type portSpans struct {
-	gap time.Duration
-	all []journal.PortSpan
-}
-
-func newPortTally(p Ports, now time.Duration) *portTally {
-	t := &portTally{ports: p, looked: now, last: map[int]packettimes.Bytes{}, spans: map[int]*portSpans{}}
-	t.look(now)
+func newPortTally(p Ports, steady func() time.Duration) *portTally {
+	t := &portTally{ports: p, steady: steady, looked: steady(), last: map[int]packettimes.Bytes{}, spans: map[int][]journal.PortSpan{}}
+	t.look()
 	clear(t.spans) // of a time before
 	if err := p.Attach(); err != nil {
 		t.unknown = err.Error()
@@ -52,48 +51,63 @@ func newPortTally(p Ports, now time.Duration) *portTally {
 	return t
 }
 
-// look adds what has passed since the look before.
-func (t *portTally) look(now time.Duration) {
+// look adds what has passed since the look before. A look takes time where the processors
+// are busy: what it finds may have passed until its end, and what it does not find since its
+// begin.
+func (t *portTally) look() {
+	now := t.steady()
+	found := map[int]packettimes.Bytes{}
 	err := t.ports.Each(func(port int, all packettimes.Bytes) {
+		if all != t.last[port] {
+			found[port] = all
+		}
+	})
+	length := t.steady() - t.looked
+	for port, all := range found {
 		before := t.last[port]
-		if all == before {
-			return
-		}
 		t.last[port] = all
-		s := t.spans[port]
-		if s == nil {
-			s = &portSpans{gap: portGap}
-			t.spans[port] = s
-		}
-		s.add(journal.PortSpan{Port: port, After: t.looked, Length: now - t.looked,
+		t.spans[port] = added(t.spans[port], journal.PortSpan{Port: port, After: t.looked, Length: length, Coarse: length > lateStep,
 			Sent: int64(all.Sent - before.Sent), Received: int64(all.Received - before.Received),
 			SentPayload: int64(all.SentPayload - before.SentPayload), ReceivedPayload: int64(all.ReceivedPayload - before.ReceivedPayload)})
-	})
+	}
 	if err != nil {
 		t.unknown = err.Error()
 	}
 	t.looked = now
 }
 
-func (s *portSpans) add(x journal.PortSpan) {
-	if n := len(s.all); n > 0 && x.After-s.all[n-1].After-s.all[n-1].Length < s.gap {
-		s.all[n-1] = joined(s.all[n-1], x)
-		return
+// added is the spans of a port with what one more look has found.
+func added(all []journal.PortSpan, x journal.PortSpan) []journal.PortSpan {
+	if n := len(all); n > 0 && even(all[n-1], x) {
+		all[n-1] = joined(all[n-1], x)
+		return all
 	}
-	s.all = append(s.all, x)
-	if len(s.all) <= mostSpans {
-		return
+	all = append(all, x)
+	if len(all) <= mostSpans {
+		return all
 	}
-	s.gap *= 2
-	kept := s.all[:0]
-	for i := 0; i < len(s.all); i += 2 {
-		y := s.all[i]
-		if i+1 < len(s.all) {
-			y = joined(y, s.all[i+1])
+	kept := all[:0]
+	for i := 0; i < len(all); i += 2 {
+		y := all[i]
+		if i+1 < len(all) {
+			y = joined(y, all[i+1])
+			y.Coarse = true
 		}
 		kept = append(kept, y)
 	}
-	s.all = kept
+	return kept
+}
+
+// even reports whether a look's packets came right after those of a span, at about their rate.
+func even(s, x journal.PortSpan) bool {
+	if s.Coarse || x.Coarse || s.After+s.Length < x.After {
+		return false
+	}
+	rate := func(y journal.PortSpan) float64 {
+		return float64(y.Sent+y.Received) * float64(portStep) / float64(max(y.Length, 1))
+	}
+	a, b := rate(s), rate(x)
+	return max(a, b) <= evenFactor*min(a, b) || max(a, b) <= fewBytes
 }
 
 // joined is two spans of a port as one.
@@ -110,7 +124,7 @@ func joined(a, b journal.PortSpan) journal.PortSpan {
 func (t *portTally) take(from time.Duration) *journal.ListenerTraffic {
 	out := &journal.ListenerTraffic{Unknown: t.unknown}
 	for _, s := range t.spans {
-		for _, x := range s.all {
+		for _, x := range s {
 			x.After -= from
 			out.Spans = append(out.Spans, x)
 		}
@@ -138,8 +152,7 @@ func (w *Watch) watchPorts(ctx context.Context) {
 			err = w.cfg.Ports.Attach()
 		}
 		w.mu.Lock()
-		_, now := w.cfg.Clocks()
-		w.ports.look(now)
+		w.ports.look()
 		if err != nil {
 			w.ports.unknown = err.Error()
 		}

@@ -20,8 +20,9 @@ import (
 
 // counts is what a test says has passed.
 type counts struct {
-	all map[int]packettimes.Bytes
-	err error
+	all   map[int]packettimes.Bytes
+	err   error
+	takes func() // what happens after the counts were read; nil: nothing
 }
 
 func (c *counts) Attach() error { return nil }
@@ -29,6 +30,9 @@ func (c *counts) Attach() error { return nil }
 func (c *counts) Each(f func(int, packettimes.Bytes)) error {
 	for port, b := range c.all {
 		f(port, b)
+	}
+	if c.takes != nil {
+		c.takes()
 	}
 	return c.err
 }
@@ -38,54 +42,72 @@ func (c *counts) add(port int, sent, received uint64) {
 	c.all[port] = packettimes.Bytes{Sent: b.Sent + sent, Received: b.Received + received, SentPayload: b.SentPayload + sent/2, ReceivedPayload: b.ReceivedPayload + received/2}
 }
 
-// Traffic of a port with short gaps is one span, and another begins after a longer one;
-// nothing is lost or counted twice at the end of a record.
+// Looks with about as many bytes are one span; what begins, ends or changes its rate is
+// another one, and so is what a late look has found. Nothing is lost or counted twice at the
+// end of a record.
 func TestPortSpans(t *testing.T) {
 	c := &counts{all: map[int]packettimes.Bytes{5003: {Sent: 900}}}
-	p := newPortTally(c, time.Hour)
 	now := time.Hour
-	pass := func(steps int, port int, sent, received uint64) {
+	p := newPortTally(c, func() time.Duration { return now })
+	pass := func(steps int, step time.Duration, port int, sent, received uint64) {
 		for range steps {
-			now += portStep
+			now += step
 			if sent+received > 0 {
 				c.add(port, sent, received)
 			}
-			p.look(now)
+			p.look()
 		}
 	}
 	require.Empty(t, p.take(now).Spans, "what passed before")
-	pass(3, 5001, 100, 10)
-	pass(2, 0, 0, 0)
-	pass(1, 5001, 100, 10) // after two steps without
-	pass(3, 0, 0, 0)
-	pass(1, 5001, 0, 7)
-	c.add(5002, 50, 0)
-	now += portStep / 2
-	p.look(now)
+	pass(3, portStep, 5001, 4000, 40)
+	pass(1, portStep, 5001, 1500, 40) // not quite a quarter of it
+	pass(2, portStep, 5001, 100, 40)
+	pass(1, portStep, 5001, 0, 400) // as few
+	pass(1, portStep, 0, 0, 0)
+	pass(1, portStep, 5001, 0, 401)
+	pass(1, lateStep+1, 5001, 100, 0)
+	pass(1, portStep/2, 5002, 50, 0)
 	require.Equal(t, &journal.ListenerTraffic{Spans: []journal.PortSpan{
-		{Port: 5001, After: 0, Length: 6 * portStep, Sent: 400, Received: 40, SentPayload: 200, ReceivedPayload: 20},
-		{Port: 5001, After: 9 * portStep, Length: portStep, Received: 7, ReceivedPayload: 3},
-		{Port: 5002, After: 10 * portStep, Length: portStep / 2, Sent: 50, SentPayload: 25},
+		{Port: 5001, After: 0, Length: 4 * portStep, Sent: 13500, Received: 160, SentPayload: 6750, ReceivedPayload: 80},
+		{Port: 5001, After: 4 * portStep, Length: 3 * portStep, Sent: 200, Received: 480, SentPayload: 100, ReceivedPayload: 240},
+		{Port: 5001, After: 8 * portStep, Length: portStep, Received: 401, ReceivedPayload: 200},
+		{Port: 5001, After: 9 * portStep, Length: lateStep + 1, Sent: 100, SentPayload: 50, Coarse: true},
+		{Port: 5002, After: 9*portStep + lateStep + 1, Length: portStep / 2, Sent: 50, SentPayload: 25},
 	}}, p.take(time.Hour))
 	from := now
 	c.err = errors.New("no right")
-	pass(1, 5001, 1, 0)
+	pass(1, portStep, 5001, 2, 0)
 	c.err = nil
-	require.Equal(t, &journal.ListenerTraffic{Spans: []journal.PortSpan{{Port: 5001, After: 0, Length: portStep, Sent: 1}}, Unknown: "no right"}, p.take(from))
+	require.Equal(t, &journal.ListenerTraffic{Spans: []journal.PortSpan{{Port: 5001, After: 0, Length: portStep, Sent: 2, SentPayload: 1}}, Unknown: "no right"}, p.take(from))
+
+	// A look that itself takes long: what it finds may have passed until its end.
+	from = now
+	pass(1, portStep, 0, 0, 0)
+	c.add(5001, 2, 0)
+	c.takes = func() { now += 2 * portStep }
+	p.look()
+	c.takes = nil
+	c.add(5001, 4, 0)
+	p.look()
+	require.Equal(t, []journal.PortSpan{
+		{Port: 5001, After: portStep, Length: 2 * portStep, Sent: 2, SentPayload: 1, Coarse: true},
+		{Port: 5001, After: portStep, Length: 2 * portStep, Sent: 4, SentPayload: 2, Coarse: true},
+	}, p.take(from).Spans)
 
 	// Traffic that begins and stops all the time has a bounded number of spans, which have
 	// all of it.
 	from = now
 	for range 1000 {
-		pass(1, 5001, 3, 0)
-		pass(5, 0, 0, 0)
+		pass(1, portStep, 5001, 3, 0)
+		pass(5, portStep, 0, 0, 0)
 	}
 	got := p.take(from)
 	require.Empty(t, got.Unknown)
 	require.LessOrEqual(t, len(got.Spans), mostSpans)
 	require.Greater(t, len(got.Spans), mostSpans/4)
 	sum, end := int64(0), time.Duration(0)
-	for _, s := range got.Spans {
+	for i, s := range got.Spans {
+		require.Equal(t, i < len(got.Spans)-1 && s.Length > portStep, s.Coarse)
 		require.GreaterOrEqual(t, s.After, end)
 		sum, end = sum+s.Sent, s.After+s.Length
 	}

@@ -82,7 +82,7 @@ func Start(ctx context.Context, cfg Config) *Watch {
 		w.host = cfg.Host()
 	}
 	if cfg.Ports != nil {
-		w.ports = newPortTally(cfg.Ports, w.from)
+		w.ports = newPortTally(cfg.Ports, func() time.Duration { _, steady := cfg.Clocks(); return steady })
 		w.running.Go(func() { w.watchPorts(ctx) })
 	}
 	if cfg.Ports != nil || w.limited() {
@@ -152,7 +152,7 @@ func (w *Watch) look(flush, durable bool) {
 		}
 		r.Other, r.Unwatched = w.traffic.take(w.from, r.Until.Sub(r.Since))
 		if w.ports != nil {
-			w.ports.look(steady)
+			w.ports.look()
 			r.Listeners = w.ports.take(w.from)
 		}
 		if w.host != nil {

@@ -58,7 +58,8 @@ type ListenerTraffic struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// PortSpan is a time in which packets of one port passed, to a tenth of a second.
+// PortSpan is a time in which packets of one port passed, at about the same rate all the
+// time: counts are made every [OtherTrafficStep].
 type PortSpan struct {
 	Port     int           `json:"port"`     // of the listener; 0: both ends have ports of listeners
 	After    time.Duration `json:"after_ns"` // of its begin after Since
@@ -68,4 +69,7 @@ type PortSpan struct {
 	// The same without IP's and the transport's headers.
 	SentPayload     int64 `json:"sent_payload_bytes,omitempty"`
 	ReceivedPayload int64 `json:"received_payload_bytes,omitempty"`
+	// Coarse: nobody knows when within the time: the count was late, or there were too many
+	// spans.
+	Coarse bool `json:"coarse,omitempty"`
 }

@@ -118,8 +118,8 @@ func (p *passed) add(n int64, what string) {
 }
 
 // passed adds up what the node counted during an attempt: of its own all that may have
-// passed then, of the rest what did for certain. Of a span of time that the attempt shares
-// in part, it is as much of the bytes.
+// passed then, of the rest what did for certain. Of a span that the attempt shares in part,
+// it is as much of the bytes, where it is known that they came evenly.
 func (w *watchedNode) passed(t *runsheet.Trial, owners portOwners, rule *runsheet.Interfering, at attemptTime, failed bool) passed {
 	out := passed{}
 	type sum struct{ sent, received int64 }
@@ -139,10 +139,12 @@ func (w *watchedNode) passed(t *runsheet.Trial, owners portOwners, rule *runshee
 					continue // the leading node asks what the failure was
 				}
 				if owners.own(t, x.Port) {
-					out.own += int64(share(begin, x.Length, at.from.Add(-margin), at.to.Add(margin)) * float64(x.Sent+x.Received))
+					_, most := shares(begin, &x, at.from.Add(-margin), at.to.Add(margin))
+					out.own += int64(most * float64(x.Sent+x.Received))
 					continue
 				}
-				part, s := share(begin, x.Length, from, to), foreign[x.Port]
+				part, _ := shares(begin, &x, from, to)
+				s := foreign[x.Port]
 				foreign[x.Port] = sum{s.sent + int64(part*float64(x.Sent)), s.received + int64(part*float64(x.Received))}
 			}
 		}
@@ -183,6 +185,16 @@ func (a attemptTime) margin(w *watchedNode, seq int64) time.Duration {
 		return airMargin
 	}
 	return airMargin + a.bound + w.clock.Recorded(seq).Bound
+}
+
+// shares are how much of a span's bytes passed from one time to another for certain, and at
+// the most.
+func shares(begin time.Time, x *journal.PortSpan, from, to time.Time) (least, most float64) {
+	part := share(begin, x.Length, from, to)
+	if !x.Coarse || part == 0 || part == 1 {
+		return part, part
+	}
+	return 0, 1
 }
 
 // share is how much of a span of time lies from one time to another, 0 to 1.

@@ -128,11 +128,12 @@ func (w *watchedNode) payload(owners portOwners, name journal.ListenerName, at a
 			if !owners.has(x.Port, name) {
 				continue
 			}
-			bytes := x.SentPayload
+			least, most := shares(since.Add(x.After), &x, from, to)
 			if received {
-				bytes = x.ReceivedPayload
+				sum += int64(most * float64(x.ReceivedPayload))
+			} else {
+				sum += int64(least * float64(x.SentPayload))
 			}
-			sum += int64(share(since.Add(x.After), x.Length, from, to) * float64(bytes))
 		}
 	}
 	return sum, known

@@ -196,6 +196,14 @@ func TestRulesOfValidity(t *testing.T) {
 			r.watched(radio.RoleRelay, spans(journal.PortSpan{Port: 5998, After: 0, Length: 20 * time.Second, Received: 1 << 20}))
 			r.all(radio.RoleRelay)
 		}, mark: "foreign-traffic: 40.8 KiB of packets that are not the attempt's passed the radio's interface of the relay, beside 0 B of the attempt; most, 40.8 KiB, came to it at port 5998, which no listener of the run has"},
+		"air: nobody knows when": {tell: func(r *validRun) {
+			r.watched(radio.RoleRelay, spans(journal.PortSpan{Port: 5998, After: 9 * time.Second, Length: 1500 * time.Millisecond, Received: 1 << 20, Coarse: true}))
+			r.all(radio.RoleRelay)
+		}},
+		"air: within it, nobody knows when": {tell: func(r *validRun) {
+			r.watched(radio.RoleRelay, spans(journal.PortSpan{Port: 5998, After: during, Length: 300 * time.Millisecond, Received: 20480, Coarse: true}))
+			r.all(radio.RoleRelay)
+		}, mark: "foreign-traffic: 20.0 KiB of packets that are not the attempt's passed the radio's interface of the relay, beside 0 B of the attempt; most, 20.0 KiB, came to it at port 5998, which no listener of the run has"},
 		"air: no port": {tell: func(r *validRun) {
 			r.watched(radio.RoleRelay, func(w *journal.Watched) { other(during, 20480)(w); spans()(w) })
 			r.all(radio.RoleRelay)
