@@ -18,9 +18,12 @@ const (
 	lateStep = portStep * 3 / 2
 	// mostSpans bounds those of one port in a record; of more, neighbours become one.
 	mostSpans = 64
-	// Steps are of one span where their bytes are within this factor of its mean, or where
-	// both have few bytes.
-	evenFactor, fewBytes = 4, 500
+	// Steps are of one span where they follow one another and their bytes are within this
+	// factor of its mean; or where both have few bytes, also with a short gap between, as the
+	// packets of a slow radio have.
+	evenFactor = 2
+	fewBytes   = 1500
+	shortGap   = 3 * portStep
 )
 
 // Ports has the bytes to and from listeners' ports since some time, see
@@ -98,16 +101,17 @@ func added(all []journal.PortSpan, x journal.PortSpan) []journal.PortSpan {
 	return kept
 }
 
-// even reports whether a look's packets came right after those of a span, at about their rate.
+// even reports whether a look's packets came soon after those of a span, at about their rate.
 func even(s, x journal.PortSpan) bool {
-	if s.Coarse || x.Coarse || s.After+s.Length < x.After {
+	gap := x.After - s.After - s.Length
+	if s.Coarse || x.Coarse {
 		return false
 	}
 	rate := func(y journal.PortSpan) float64 {
 		return float64(y.Sent+y.Received) * float64(portStep) / float64(max(y.Length, 1))
 	}
 	a, b := rate(s), rate(x)
-	return max(a, b) <= evenFactor*min(a, b) || max(a, b) <= fewBytes
+	return max(a, b) <= fewBytes && gap <= shortGap || max(a, b) <= evenFactor*min(a, b) && gap <= 0
 }
 
 // joined is two spans of a port as one.

@@ -60,19 +60,20 @@ func TestPortSpans(t *testing.T) {
 	}
 	require.Empty(t, p.take(now).Spans, "what passed before")
 	pass(3, portStep, 5001, 4000, 40)
-	pass(1, portStep, 5001, 1500, 40) // not quite a quarter of it
+	pass(1, portStep, 5001, 2500, 40) // more than half of it
 	pass(2, portStep, 5001, 100, 40)
-	pass(1, portStep, 5001, 0, 400) // as few
-	pass(1, portStep, 0, 0, 0)
-	pass(1, portStep, 5001, 0, 401)
+	pass(3, portStep, 0, 0, 0)
+	pass(1, portStep, 5001, 0, 1400) // as few
+	pass(4, portStep, 0, 0, 0)
+	pass(1, portStep, 5001, 0, 1400)
 	pass(1, lateStep+1, 5001, 100, 0)
 	pass(1, portStep/2, 5002, 50, 0)
 	require.Equal(t, &journal.ListenerTraffic{Spans: []journal.PortSpan{
-		{Port: 5001, After: 0, Length: 4 * portStep, Sent: 13500, Received: 160, SentPayload: 6750, ReceivedPayload: 80},
-		{Port: 5001, After: 4 * portStep, Length: 3 * portStep, Sent: 200, Received: 480, SentPayload: 100, ReceivedPayload: 240},
-		{Port: 5001, After: 8 * portStep, Length: portStep, Received: 401, ReceivedPayload: 200},
-		{Port: 5001, After: 9 * portStep, Length: lateStep + 1, Sent: 100, SentPayload: 50, Coarse: true},
-		{Port: 5002, After: 9*portStep + lateStep + 1, Length: portStep / 2, Sent: 50, SentPayload: 25},
+		{Port: 5001, After: 0, Length: 4 * portStep, Sent: 14500, Received: 160, SentPayload: 7250, ReceivedPayload: 80},
+		{Port: 5001, After: 4 * portStep, Length: 6 * portStep, Sent: 200, Received: 1480, SentPayload: 100, ReceivedPayload: 740},
+		{Port: 5001, After: 14 * portStep, Length: portStep, Received: 1400, ReceivedPayload: 700},
+		{Port: 5001, After: 15 * portStep, Length: lateStep + 1, Sent: 100, SentPayload: 50, Coarse: true},
+		{Port: 5002, After: 15*portStep + lateStep + 1, Length: portStep / 2, Sent: 50, SentPayload: 25},
 	}}, p.take(time.Hour))
 	from := now
 	c.err = errors.New("no right")

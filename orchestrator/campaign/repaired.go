@@ -104,7 +104,9 @@ func (v *validity) node(role radio.Role) *watchedNode {
 }
 
 // payload is how many bytes of payload at the ports of a listener a node has sent during an
-// attempt for certain, or has received at the most; false: it is not known.
+// attempt for certain, or has received at the most; false: it is not known. The leading
+// node's records begin and end between attempts; in those of the others a span may have
+// packets of two attempts of one treatment.
 func (w *watchedNode) payload(owners portOwners, name journal.ListenerName, at attemptTime, received bool) (sum int64, known bool) {
 	known = w.counts()
 	w.gap(at, func(string) { known = false })
@@ -128,10 +130,11 @@ func (w *watchedNode) payload(owners portOwners, name journal.ListenerName, at a
 			if !owners.has(x.Port, name) {
 				continue
 			}
-			least, most := shares(since.Add(x.After), &x, from, to)
-			if received {
-				sum += int64(most * float64(x.ReceivedPayload))
-			} else {
+			least, _ := shares(since.Add(x.After), &x, from, to)
+			switch {
+			case received && share(since.Add(x.After), x.Length, from, to) > 0:
+				sum += x.ReceivedPayload
+			case !received && (w.role == leader || least == 1):
 				sum += int64(least * float64(x.SentPayload))
 			}
 		}

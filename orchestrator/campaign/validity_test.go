@@ -231,6 +231,11 @@ func TestRulesOfValidity(t *testing.T) {
 			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5001, After: 8 * time.Second, Length: 2 * time.Second, ReceivedPayload: 100e3}))
 			r.all(radio.RoleClient, radio.RoleServer)
 		}},
+		"repaired: faster than the attempt before": {tell: func(r *validRun) {
+			r.watched(radio.RoleClient, spans(journal.PortSpan{Port: 5001, After: 10 * time.Second, Length: time.Second, SentPayload: 200e3}))
+			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5001, After: 8 * time.Second, Length: 3 * time.Second, ReceivedPayload: 300e3}))
+			r.all(radio.RoleClient, radio.RoleServer)
+		}},
 		"repaired: what arrives later": {tell: func(r *validRun) {
 			r.watched(radio.RoleClient, spans(journal.PortSpan{Port: 5001, After: during, Length: 500 * time.Millisecond, SentPayload: 200e3}))
 			r.watched(radio.RoleServer, spans(journal.PortSpan{Port: 5001, After: 11200 * time.Millisecond, Length: 100 * time.Millisecond, ReceivedPayload: 200e3}))
