@@ -28,19 +28,19 @@ import (
 // execution is this node's part in a run while it is executed: it gives the
 // executor what it needs, and observes it.
 type execution struct {
-	run     *run
-	encoded []byte // the sheet
-	sheet   *runsheet.Sheet
-	journal *journal.File
-	watcher *watcher
-	silence executor.Observer             // keeps calls off the radio while trials run
-	begin   func()                        // called when the part has begun; nil: nothing
-	radios  []netif.Radio                 // of this node that the run uses, first that of --device
-	iface   *netif.Watches                // of the radios; nil: nobody watches them
-	watch   *disturbance.Watch            // nil: nothing needs it
-	traffic *packettimes.Traffic          // nil: nobody counts
-	load    *host.Watch                   // of a node that does not lead; nil: no rule needs it
-	count   atomic.Pointer[silence.Count] // of control traffic; nil: it is not counted here
+	run        *run
+	encoded    []byte // the sheet
+	sheet      *runsheet.Sheet
+	journal    *journal.File
+	watcher    *watcher
+	silence    executor.Observer             // keeps calls off the radio while trials run
+	begin      func()                        // called when the part has begun; nil: nothing
+	radios     []netif.Radio                 // of this node that the run uses, first that of --device
+	iface      *netif.Watches                // of the radios; nil: nobody watches them
+	watch      *disturbance.Watch            // nil: nothing needs it
+	endTraffic func()                        // ends the count of traffic; nil: there is none
+	load       *host.Watch                   // of a node that does not lead; nil: no rule needs it
+	count      atomic.Pointer[silence.Count] // of control traffic; nil: it is not counted here
 }
 
 // execute runs this node's part when no other run's is executed.
@@ -406,18 +406,25 @@ func (x *execution) Begun(ctx context.Context, recorded bool) error {
 }
 
 // countTraffic counts the traffic of listeners' ports over real radios: emulated ones count
-// themselves. Without it a run goes on, and says so.
-func (x *execution) countTraffic() *packettimes.Traffic {
+// themselves. Where that cannot be done a run goes on, and its attempts say so. The returned
+// function ends it.
+func (x *execution) countTraffic() (ports disturbance.Ports, end func()) {
 	if cfg := &x.run.a.cfg; cfg.emulated() || cfg.Device == "" {
-		return nil
+		return nil, func() {}
 	}
 	t, err := packettimes.StartTraffic(x.devices()...)
 	if err != nil {
 		x.run.log.Warn("other traffic on the radio is not noticed", "error", err)
-		return nil
+		return uncounted{err}, func() {}
 	}
-	return t
+	return t, func() { _ = t.Close() } // nothing was written
 }
+
+// uncounted is traffic that cannot be counted.
+type uncounted struct{ why error }
+
+func (u uncounted) Attach() error                                  { return u.why }
+func (u uncounted) Each(func(port int, b packettimes.Bytes)) error { return u.why }
 
 // apart are the ends of what asks the radio for its readings, and is not on the air.
 func (x *execution) apart() (out []netip.AddrPort) {
@@ -433,13 +440,10 @@ func (x *execution) apart() (out []netip.AddrPort) {
 // what else is on the air.
 func (x *execution) watchDisturbances(ctx context.Context) {
 	cfg := x.run.a.cfg
-	x.traffic = x.countTraffic()
-	if x.sheet.Valid == nil && x.traffic == nil {
+	ports, end := x.countTraffic()
+	x.endTraffic = end
+	if x.sheet.Valid == nil && ports == nil {
 		return
-	}
-	var ports disturbance.Ports
-	if x.traffic != nil {
-		ports = x.traffic
 	}
 	var measure func() (end func() journal.HostWatched)
 	if cfg.Role != radio.RoleClient && !cfg.emulated() && x.sheet.Valid != nil && x.sheet.Valid.HostShare > 0 { // in a lab it is the leading node's machine
@@ -472,9 +476,9 @@ func (x *execution) unwatch() {
 			x.load = nil
 		}
 	}
-	if x.traffic != nil {
-		_ = x.traffic.Close() // nothing was written
-		x.traffic = nil
+	if x.endTraffic != nil {
+		x.endTraffic()
+		x.endTraffic = nil
 	}
 }
 
