@@ -45,6 +45,9 @@ limits: {connect: 10s, transfer: 60s, attempts: 3}
 // clock may have.
 func expectLies(t *testing.T, p *program, table, moved, early string, short ...string) {
 	t.Helper()
+	// Where the radio loses the first packet, a second is waited for before the next one,
+	// which the driver then counts to the transfer: that alone is too long.
+	reasons := map[string][]string{"short-and-slow": short, "connected-early": {early, journal.ReasonLongerThanRun}}
 	want := map[string]string{"honest": "", "daemon": "", "slow-clock": journal.ReasonShorterThanRun, "fast-clock": journal.ReasonLongerThanRun,
 		"moved": moved, "connected-early": early, "short-and-slow": short[0], "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
 	ds := p.exported()
@@ -58,14 +61,14 @@ func expectLies(t *testing.T, p *program, table, moved, early string, short ...s
 			t.Errorf("%s, iteration %d: %d attempts, expected 1", tr.Treatment, tr.Iteration, len(tr.Attempts))
 		}
 		for _, a := range left {
-			if tr.Verdict != verdict || a.Verdict != verdict || a.Reason != want[tr.Treatment] && (tr.Treatment != "short-and-slow" || !slices.Contains(short, a.Reason)) || a.Valid() != (verdict == journal.Succeeded) {
+			if tr.Verdict != verdict || a.Verdict != verdict || a.Reason != want[tr.Treatment] && !slices.Contains(reasons[tr.Treatment], a.Reason) || a.Valid() != (verdict == journal.Succeeded) {
 				t.Errorf("%s, iteration %d: %s, %s (%s: %s), expected %s (%s)", tr.Treatment, tr.Iteration, tr.Verdict, a.Verdict, a.Reason, a.Message, verdict, want[tr.Treatment])
 			}
 			t.Logf("%s: %s (%s: %s)", tr.Treatment, a.Verdict, a.Reason, a.Message)
 		}
 	}
 	for treatment, reason := range want {
-		if treatment == "short-and-slow" && len(short) > 1 {
+		if len(slices.Compact(slices.Clone(reasons[treatment]))) > 1 {
 			continue // it may have one of each
 		}
 		if reason != "" && !strings.Contains(table, "2× invalid ("+reason+")") {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -409,7 +410,7 @@ func (x *execution) Begun(ctx context.Context, recorded bool) error {
 // themselves. Where that cannot be done a run goes on, and its attempts say so. The returned
 // function ends it.
 func (x *execution) countTraffic() (ports disturbance.Ports, end func()) {
-	if cfg := &x.run.a.cfg; cfg.emulated() || cfg.Device == "" {
+	if cfg := &x.run.a.cfg; cfg.emulated() || cfg.Device == "" || slices.ContainsFunc(x.devices(), loopback) {
 		return nil, func() {}
 	}
 	t, err := packettimes.StartTraffic(x.devices()...)
@@ -420,14 +421,29 @@ func (x *execution) countTraffic() (ports disturbance.Ports, end func()) {
 	return t, func() { _ = t.Close() } // nothing was written
 }
 
+// loopback reports whether an interface is no radio, but has all traffic of the machine.
+func loopback(device string) bool {
+	i, err := net.InterfaceByName(device)
+	return err == nil && i.Flags&net.FlagLoopback != 0
+}
+
 // uncounted is traffic that cannot be counted.
 type uncounted struct{ why error }
 
 func (u uncounted) Attach() error                                  { return u.why }
 func (u uncounted) Each(func(port int, b packettimes.Bytes)) error { return u.why }
 
-// apart are the ends of what asks the radio for its readings, and is not on the air.
-func (x *execution) apart() (out []netip.AddrPort) {
+// apart are the ends of what asks the radio for its readings, and is not on the air, and of
+// the control traffic: where that shares the radio, it is counted for itself, and where it
+// does not, the interface may lead to both.
+func (x *execution) apart(ctx context.Context) (out []netip.AddrPort) {
+	if a := x.run.a; a.session != nil {
+		control, err := silence.Ends(ctx, a.cfg.Orchestrator)
+		if err != nil {
+			x.run.log.Warn("control traffic counts as other traffic on the radio's interface", "error", err)
+		}
+		out = append(out, control...)
+	}
 	for _, a := range x.run.telemetryAddresses(&x.sheet.Radio) {
 		if end, err := netip.ParseAddrPort(a); err == nil {
 			out = append(out, end)
@@ -453,7 +469,7 @@ func (x *execution) watchDisturbances(ctx context.Context) {
 		}
 	}
 	x.watch = disturbance.Start(ctx, disturbance.Config{
-		Host: measure, Rules: x.sheet.Valid, Devices: x.devices(), Ports: ports, Apart: x.apart(), Leading: cfg.Role == radio.RoleClient, Virtual: !cfg.faultsPossible(), Logger: x.run.log, Clocks: cfg.Clock.Read,
+		Host: measure, Rules: x.sheet.Valid, Devices: x.devices(), Ports: ports, Apart: x.apart(ctx), Leading: cfg.Role == radio.RoleClient, Virtual: !cfg.faultsPossible(), Logger: x.run.log, Clocks: cfg.Clock.Read,
 		Record: func(w journal.Watched, durable bool) {
 			_, err := x.journal.Append(journal.TypeWatched, w)
 			if err == nil && durable {

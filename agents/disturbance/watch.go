@@ -30,7 +30,7 @@ type Config struct {
 	// whatever the rules are; nil: nobody counts it.
 	Ports Ports
 	// Apart are ends of other traffic that is not on the air, as a radio that is asked for
-	// its readings; they do not hold where the plan has a rule about such traffic.
+	// its readings, or is watched elsewhere; they do not hold where the plan has a rule about such traffic.
 	Apart []netip.AddrPort
 	// Leading: a record is written only where [Watch.Flush] asks for it, between trials.
 	Leading bool

@@ -76,6 +76,32 @@ func ownAddresses() (map[netip.Addr]bool, error) {
 	return own, nil
 }
 
+// Ends are where the orchestrator's packets come from and go to, at its end. One on this
+// node has every address of it.
+func Ends(ctx context.Context, orchestrator string) (out []netip.AddrPort, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	addresses, port, err := endpoints(ctx, orchestrator)
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownAddresses()
+	if err != nil {
+		return nil, err
+	}
+	here := false
+	for _, a := range addresses {
+		out = append(out, netip.AddrPortFrom(a.Unmap(), port))
+		here = here || own[a.Unmap()]
+	}
+	if here {
+		for a := range own {
+			out = append(out, netip.AddrPortFrom(a, port))
+		}
+	}
+	return out, nil
+}
+
 // endpoints are the orchestrator's addresses and port.
 func endpoints(ctx context.Context, orchestrator string) ([]netip.Addr, uint16, error) {
 	u, err := url.Parse(orchestrator)

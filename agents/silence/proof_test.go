@@ -164,3 +164,18 @@ func lastByte(a netip.Addr, to byte) netip.Addr {
 	a, _ = netip.AddrFromSlice(b)
 	return a
 }
+
+// The orchestrator's ends are those of its URL, and where it is this machine, all of it.
+func TestEnds(t *testing.T) {
+	got, err := Ends(t.Context(), "https://192.0.2.7:7701")
+	require.NoError(t, err)
+	require.Equal(t, []netip.AddrPort{netip.MustParseAddrPort("192.0.2.7:7701")}, got)
+	got, err = Ends(t.Context(), "http://127.0.0.1:7700")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(got), 2)
+	for _, end := range got {
+		require.Equal(t, uint16(7700), end.Port())
+	}
+	_, err = Ends(t.Context(), "http://[")
+	require.Error(t, err)
+}
