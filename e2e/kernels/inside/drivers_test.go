@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,19 +19,6 @@ import (
 	"linktrial/protocols/protocoltest"
 	"linktrial/protocols/tcp/socket"
 )
-
-// carries are the checks of the conformance suite that a treatment must pass to
-// count as one that works on a kernel: transfers of several sizes, verified to the
-// last byte, and one over a bad link.
-var carries = []string{"size-0", "size-1", "size-1KiB", "size-1MiB", "wrong-payload", "late-byte", "lossy-link", "output", "exit-codes", "children"}
-
-// carriesFew are those of what is brought along: each driver process loads it anew,
-// which costs an emulated processor seconds.
-var carriesFew = []string{"size-1MiB", "wrong-payload", "lossy-link", "output", "exit-codes", "children"}
-
-// carriesMultipath has no check of a payload that ends after a time, which the kernel
-// cannot bound on a socket of Multipath TCP before Linux 6.9.
-var carriesMultipath = slices.DeleteFunc(slices.Clone(carries), func(name string) bool { return name == "late-byte" })
 
 // treatment is one row: a driver with options.
 type treatment struct {
@@ -73,7 +59,7 @@ func TestDrivers(t *testing.T) {
 		c.try(t, socket.FromKernel)
 	}
 	try(t, "drivers", "MPTCP", func(t *testing.T) ([]string, error) {
-		return conformance(t.Context(), t, "tcp", map[string]any{"multipath": true}, carriesMultipath)
+		return conformance(t.Context(), t, "tcp", map[string]any{"multipath": true}, carries)
 	})
 	hold(t, ours, measure(t, socket.FromKernel))
 	for _, c := range []treatment{

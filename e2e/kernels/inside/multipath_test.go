@@ -54,7 +54,7 @@ func overTwo(w *way) ([]string, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	p := end(contract.RoleClient, radio.RoleClient)
-	p.Transfer = contract.Transfer{ID: fmt.Sprintf("%032x", 7), SizeBytes: 1 << 20, Seed: 7}
+	p.Transfer = contract.Transfer{ID: fmt.Sprintf("%032x", 7), SizeBytes: 1 << 20}
 	client, err := launch("tcp", w.client, p)
 	if err != nil {
 		return nil, err
