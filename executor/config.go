@@ -78,7 +78,12 @@ type Stalls interface {
 
 // InterfaceFault is why the interface of one of a node's radios cannot carry packets as it
 // should.
-type InterfaceFault struct{ Device, Text string }
+type InterfaceFault struct {
+	Device, Text string
+	// Undone is set where it was put right as soon as it was seen, and a process keeps nothing
+	// of it.
+	Undone bool
+}
 
 // Interface knows when the interfaces of the radios that the run uses on the node could
 // not carry packets as they should: one was down or another one, had another MTU or

@@ -25,6 +25,15 @@ func (n *node) interfaceSince(at time.Time) (o Outage, more <-chan struct{}) {
 	return o, more
 }
 
+// brokenSince is the same without what was undone, for processes that have run since then.
+func (n *node) brokenSince(at time.Time) (fault string, more <-chan struct{}) {
+	if n.iface == nil {
+		return "", nil
+	}
+	faults, more := n.iface.Since(at)
+	return n.notInOrder(slices.DeleteFunc(faults, func(f InterfaceFault) bool { return f.Undone })), more
+}
+
 // interfaceNow is what is wrong now, empty for nothing; changed is closed when that is
 // something else, or may be.
 func (n *node) interfaceNow() (fault string, changed <-chan struct{}) {

@@ -348,17 +348,17 @@ type server struct {
 // fit the MTU of then. changed is closed when the interface is in another state.
 func (s *server) checkInterface() (changed <-chan struct{}) {
 	n := s.listener.node
-	o, changed := n.interfaceSince(s.began)
-	if o.Text == "" && s.ready && n.iface != nil {
+	fault, changed := n.brokenSince(s.began)
+	if fault == "" && s.ready && n.iface != nil {
 		if why := n.iface.Deaf(s.listener.recorded().Port); why != "" {
-			o.Text = "it hears nothing over the radio: " + why
+			fault = "it hears nothing over the radio: " + why
 		}
 	}
-	if o.Text == "" {
+	if fault == "" {
 		return changed
 	}
 	if !s.renewed {
-		s.renew(o.Text)
+		s.renew(fault)
 	}
 	return nil
 }

@@ -52,7 +52,8 @@ func (x *execution) execute(ctx context.Context) error {
 	}
 	defer release()
 	r, a := x.run, x.run.a
-	guard := &trust.Guard{Runner: a.runner, Drivers: a.runner, Sheet: x.sheet, Refused: func(err error) { r.cancel(err) }}
+	starts := newConfigurers(a.runner, a.mayConfigure)
+	guard := &trust.Guard{Runner: starts.runner(), Drivers: a.runner, Sheet: x.sheet, Refused: func(err error) { r.cancel(err) }}
 	if ctx.Err() == nil {
 		err := guard.CheckAll(ctx, a.cfg.Role)
 		switch {
@@ -95,15 +96,17 @@ func (x *execution) execute(ctx context.Context) error {
 			cfg.Host = load
 		}
 		if a.cfg.Device != "" {
-			iface, end, err := netif.Start(ctx, x.radios, r.log)
-			if err != nil {
-				return err
-			}
-			defer end()
-			x.iface, cfg.Interface = iface, iface
-			defer a.noteInterface(iface)()
 			defer x.timePackets(&cfg)()
 		}
+	}
+	if a.cfg.Device != "" {
+		iface, end, err := netif.Start(ctx, netif.Config{Radios: x.radios, Quiet: !a.cfg.faultsPossible(), May: starts.names, Logger: r.log})
+		if err != nil {
+			return err
+		}
+		defer end()
+		x.iface, cfg.Interface = iface, iface
+		defer a.noteInterface(iface)()
 	}
 	x.reachPaths(&cfg)
 	logs, release := r.logFolder()

@@ -82,9 +82,9 @@ func TestFilterChange(t *testing.T) {
 	w := &Watch{read: func(int) State { return State{There: true, Up: true, Carrier: true} }, want: expected{radio: &Radio{Device: "radio0"}}, changed: new(notify.Notifier)}
 	before := time.Now()
 	w.happened(someChange)
-	fault, _ := w.Since(before)
+	fault, _, _ := w.Since(before)
 	require.Equal(t, someChange, fault)
-	fault, _ = w.Since(time.Now())
+	fault, _, _ = w.Since(time.Now())
 	require.Empty(t, fault)
 	fault, _ = w.State()
 	require.Empty(t, fault)

@@ -71,6 +71,9 @@ func (g *guard) asking() bool {
 }
 
 func (g *guard) settled(ctx context.Context) {
+	if g == nil {
+		return
+	}
 	select {
 	case <-g.first:
 	case <-ctx.Done():

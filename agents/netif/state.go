@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"linktrial/agents/netif/settings"
 )
 
 // Radio is one radio of a node, as a run uses it.
@@ -32,13 +35,24 @@ type State struct {
 	Index              int
 	MAC                string // hardware address; empty: it has none
 	MTU                int
-	RenamedTo          string   // the name that the interface with the known index has now, where There is not set
-	Addressed          bool     // has the radio's address
-	Unusable           string   // why the address cannot be used though the interface has it; empty: it can
-	Has                []string // its addresses of the kind of the radio's
-	Homeless           bool     // nor has another interface of the node the radio's address
-	Detours            []string // how packets to other nodes leave past it
-	settings           settings // nil: not read
+	RenamedTo          string             // the name that the interface with the known index has now, where There is not set
+	Addressed          bool               // has the radio's address
+	Unusable           string             // why the address cannot be used though the interface has it; empty: it can
+	Has                []string           // its addresses of the kind of the radio's
+	Homeless           bool               // nor has another interface of the node the radio's address
+	Detours            []string           // how packets to other nodes leave past it
+	settings           *settings.Settings // nil: not read
+}
+
+// settings says which settings are the radio's.
+func (r *Radio) settings() *settings.Of {
+	of := &settings.Of{Device: r.Device, From: r.Address}
+	for _, to := range slices.Concat(r.Peers, r.Near) {
+		if to = to.Unmap(); routed(r, to) {
+			of.To = append(of.To, to)
+		}
+	}
+	return of
 }
 
 // usable reports whether packets can leave through the interface from the address.
@@ -53,7 +67,7 @@ func Read(r *Radio) (State, error) {
 		return State{}, fmt.Errorf("state of interface %s: %w", r.Device, err)
 	}
 	defer h.Close()
-	return read(h, r, 0), nil
+	return read(h, nil, r, 0), nil
 }
 
 // Faults says what keeps the interface from carrying packets for the radio's node; empty:
@@ -62,9 +76,10 @@ func (s *State) Faults(r *Radio) string {
 	return s.wrong(&expected{radio: r, mtu: r.MTU})
 }
 
-// read reads the state. Where there is no interface of that name, it looks whether that
-// of a known index, 0 for none, has another name.
-func read(h *netlink.Handle, r *Radio, known int) State {
+// read reads the state, the settings with a reader of them, nil for none. Where there is no
+// interface of that name, it looks whether that of a known index, 0 for none, has another
+// name.
+func read(h *netlink.Handle, reads *settings.Reader, r *Radio, known int) State {
 	l, err := h.LinkByName(r.Device)
 	if err != nil {
 		var s State
@@ -86,7 +101,9 @@ func read(h *netlink.Handle, r *Radio, known int) State {
 	s.readAddresses(r, addresses)
 	if s.usable() && !s.Loopback {
 		s.readRoutes(h, r, addresses)
-		s.settings = readSettings(h, r, a)
+		if reads != nil {
+			s.settings = reads.Read(r.settings(), a)
+		}
 	}
 	return s
 }
@@ -140,8 +157,8 @@ func bindable(address netip.Addr) bool {
 type expected struct {
 	radio     *Radio
 	mtu       int
-	addressed bool     // had the radio's address when it was watched first
-	settings  settings // nil: any
+	addressed bool               // had the radio's address when it was watched first
+	settings  *settings.Settings // nil: any
 }
 
 // wrong says what keeps an interface from carrying packets as expected; empty: nothing.
@@ -169,7 +186,9 @@ func (s *State) wrong(want *expected) string {
 		out = append(out, fmt.Sprintf("its address %s cannot be used: %s", want.radio.Address, s.Unusable))
 	}
 	out = append(out, s.Detours...)
-	out = append(out, s.settings.changed(want.settings)...)
+	for _, c := range s.settings.Changed(want.settings) {
+		out = append(out, c.String()+": put it back")
+	}
 	return strings.Join(out, ", ")
 }
 

@@ -14,17 +14,20 @@ import (
 // gives no notice of a change, so they are read whenever somebody asks.
 type kernelSettings struct {
 	log *slog.Logger
+	may func() string // who may have changed one, for people
 
-	mu   sync.Mutex
-	kept *sysctl.Kept // nil: they cannot be read
+	mu     sync.Mutex
+	undone int          // how often some were put back
+	blame  string       // who may have changed those that are not put back
+	kept   *sysctl.Kept // nil: they cannot be read
 }
 
-func keepSettings(log *slog.Logger) *kernelSettings {
+func keepSettings(log *slog.Logger, may func() string) *kernelSettings {
 	kept, err := sysctl.Keep(sysctl.Root)
 	if err != nil {
 		log.Warn("changes of the kernel's settings are not noticed", "error", err)
 	}
-	return &kernelSettings{log: log, kept: kept}
+	return &kernelSettings{log: log, may: may, kept: kept}
 }
 
 // hold puts settings back that were changed, and says which those were, and which still
@@ -37,14 +40,19 @@ func (s *kernelSettings) hold() (was []string, is string) {
 	}
 	changed := s.kept.Changed()
 	if len(changed) == 0 {
+		s.blame = ""
 		return nil, ""
 	}
-	for i := range changed {
-		if err := changed[i].PutBack(); err != nil {
-			s.log.Debug("a setting of the kernel cannot be put back", "error", err)
+	left := changed
+	if s.undone < undoAtMost {
+		s.undone++
+		for i := range changed {
+			if err := changed[i].PutBack(); err != nil {
+				s.log.Debug("a setting of the kernel cannot be put back", "error", err)
+			}
 		}
+		left = s.kept.Changed()
 	}
-	left := s.kept.Changed()
 	var wrong []string
 	for _, c := range changed {
 		what := fmt.Sprintf("the kernel's setting %s was changed to %q and was %q", c.Name, c.Is, c.Was)
@@ -55,7 +63,17 @@ func (s *kernelSettings) hold() (was []string, is string) {
 		s.log.Warn("a setting of the kernel was changed during the run, and put back", "setting", c.Name, "to", c.Is, "was", c.Was)
 		was = append(was, what+"; the agent has put it back")
 	}
-	return was, strings.Join(wrong, ", ")
+	if len(was) > 0 {
+		was[len(was)-1] += s.may()
+	}
+	if len(wrong) == 0 {
+		s.blame = ""
+		return was, ""
+	}
+	if s.blame == "" {
+		s.blame = s.may()
+	}
+	return was, strings.Join(wrong, ", ") + s.blame
 }
 
 func (s *kernelSettings) close() {

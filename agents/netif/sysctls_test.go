@@ -56,7 +56,7 @@ func TestKernelSettingIsToBePutBack(t *testing.T) {
 	kept, err := sysctl.Keep(root)
 	require.NoError(t, err)
 	first := watching(&State{There: true, Up: true, Carrier: true, MTU: 1500, Index: 1}, 1500)
-	w := &Watches{each: []*Watch{first}, changed: first.changed, settings: &kernelSettings{log: slog.New(slog.DiscardHandler), kept: kept}}
+	w := &Watches{each: []*Watch{first}, changed: first.changed, settings: &kernelSettings{log: slog.New(slog.DiscardHandler), may: new(Config).mayHave, kept: kept}}
 	defer w.settings.close()
 	fault := func() string {
 		faults, _ := w.State()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -13,20 +12,27 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"linktrial/agents/netif/settings"
 	"linktrial/internal/notify"
 )
 
 // Watch watches the interface of one radio; see [Watches].
 type Watch struct {
-	read    func(known int) State // called with the lock
-	guard   *guard                // against other machines with the radio's address; nil: none
-	changed *notify.Notifier      // of all interfaces that are watched together
+	read func(known int) State // called with the lock
+	// putBack makes the settings again those that they were, and is called with the lock;
+	// nil: that is not possible.
+	putBack func(is, was *settings.Settings)
+	may     func() string    // who may have changed a setting, for people
+	guard   *guard           // against other machines with the radio's address; nil: none
+	changed *notify.Notifier // of all interfaces that are watched together
 
 	mu   sync.Mutex
 	want expected
 	// settingUp is until when the settings of an interface that has come back are those
 	// that it has.
 	settingUp time.Time
+	undone    int       // how often settings were put back
+	blame     string    // who may have changed those that were not
 	last      State     // that the interface had when it was there
 	out       string    // what is wrong with the interface itself now
 	kernel    string    // what is wrong with the settings of the node's kernel now
@@ -34,22 +40,30 @@ type Watch struct {
 	wrong     string    // what is wrong now
 	fault     string    // what was wrong last
 	until     time.Time // when that was seen last
+	back      string    // what was put back last
+	backAt    time.Time
 }
 
 // setUpWithin is how long an interface that has come back may be set up: who does that
 // sets its queueing discipline and routes one after the other.
 const setUpWithin = 10 * time.Second
 
+// undoAtMost is how often the settings of an interface are put back in a run. Who changes
+// them more often than that has to be found.
+const undoAtMost = 10
+
 // start watches an interface until stop, which must be called after ctx has ended; who
 // calls has it look after each change. It expects the address where the interface has it
 // now, and where no MTU is stated, the one that it has now.
-func start(ctx context.Context, r Radio, changed *notify.Notifier, log *slog.Logger) (w *Watch, stop func(), err error) {
+func start(ctx context.Context, cfg *Config, r Radio, changed *notify.Notifier) (w *Watch, stop func(), err error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, nil, fmt.Errorf("interface %s cannot be watched: %w", r.Device, err)
 	}
-	log = log.With("interface", r.Device)
-	now := read(h, &r, 0)
+	log := cfg.Logger.With("interface", r.Device)
+	reads := settings.NewReader(h)
+	now := read(h, reads, &r, 0)
+	now.settings.Keep()
 	// Who asks after the stop gets the last state: the handle is closed then.
 	var reading sync.Mutex
 	latest, stopped := now, false
@@ -57,11 +71,24 @@ func start(ctx context.Context, r Radio, changed *notify.Notifier, log *slog.Log
 		reading.Lock()
 		defer reading.Unlock()
 		if !stopped {
-			latest = read(h, &r, known)
+			latest = read(h, reads, &r, known)
 		}
 		return latest
 	}
-	w = &Watch{read: reader, want: expected{radio: &r, mtu: r.MTU, addressed: now.Addressed, settings: now.settings}, guard: newGuard(&r, log), changed: changed}
+	putBack := func(is, was *settings.Settings) {
+		reading.Lock()
+		defer reading.Unlock()
+		if stopped {
+			return
+		}
+		if err := reads.PutBack(r.settings(), is, was); err != nil {
+			log.Warn("not all settings of the radio's interface can be put back", "error", err)
+		}
+	}
+	w = &Watch{read: reader, putBack: putBack, may: cfg.mayHave, want: expected{radio: &r, mtu: r.MTU, addressed: now.Addressed, settings: now.settings}, changed: changed}
+	if !cfg.Quiet {
+		w.guard = newGuard(&r, log)
+	}
 	if w.want.mtu == 0 {
 		w.want.mtu = now.MTU
 	}
@@ -73,12 +100,15 @@ func start(ctx context.Context, r Radio, changed *notify.Notifier, log *slog.Log
 	}
 	w.guard.renew(&now)
 	var guarding sync.WaitGroup
-	guarding.Go(func() { w.guard.keep(ctx, w.claimed) })
+	if w.guard != nil {
+		guarding.Go(func() { w.guard.keep(ctx, w.claimed) })
+	}
 	return w, func() {
 		guarding.Wait()
 		reading.Lock()
 		defer reading.Unlock()
 		stopped = true
+		reads.Close()
 		h.Close()
 	}, nil
 }
@@ -96,8 +126,10 @@ func (w *Watch) look(now time.Time) {
 	}
 	if now.Before(w.settingUp) {
 		w.want.settings = s.settings
+		w.want.settings.Keep()
 	}
-	out := s.wrong(&w.want)
+	undone := w.undo(&s)
+	out := s.wrong(&w.want) + w.blame
 	if mended := out == "" && w.out != ""; mended || replaced != "" {
 		w.conflict = "" // asked for again
 		w.guard.renew(&s)
@@ -107,10 +139,45 @@ func (w *Watch) look(now time.Time) {
 		w.last = s
 	}
 	told := w.set(replaced, now)
+	if undone != "" {
+		w.back, w.backAt, told = undone, now, true
+	}
 	w.mu.Unlock()
 	if told {
 		w.changed.Notify()
 	}
+}
+
+// undo puts settings back that are others than expected, with the lock, reads the state
+// again, and says which those were; empty: none was put back.
+func (w *Watch) undo(s *State) string {
+	before := s.settings.Changed(w.want.settings)
+	if len(before) == 0 {
+		w.blame = ""
+		return ""
+	}
+	left := before
+	if w.putBack != nil && w.undone < undoAtMost {
+		w.undone++
+		w.putBack(s.settings, w.want.settings)
+		*s = w.read(s.Index)
+		left = s.settings.Changed(w.want.settings)
+	}
+	if len(left) == 0 {
+		w.blame = ""
+	} else if w.blame == "" {
+		w.blame = w.may()
+	}
+	var out []string
+	for _, c := range before {
+		if !slices.ContainsFunc(left, func(l settings.Change) bool { return l.Name == c.Name }) {
+			out = append(out, c.String()+"; the agent has put it back")
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return strings.Join(out, ", ") + w.may()
 }
 
 // set sets what is wrong from what is known, with the lock; told: who waits is to be told.
@@ -162,16 +229,20 @@ func (w *Watch) node(kernel string) {
 func (w *Watch) Settled(ctx context.Context) { w.guard.settled(ctx) }
 
 // Since returns what was wrong at some time since a moment, empty for nothing, and a
-// channel that is closed when something else is wrong, or may be.
-func (w *Watch) Since(at time.Time) (fault string, more <-chan struct{}) {
+// channel that is closed when something else is wrong, or may be. undone: it was put back
+// as soon as it was seen.
+func (w *Watch) Since(at time.Time) (fault string, undone bool, more <-chan struct{}) {
 	more = w.changed.Changed()
 	w.look(time.Now())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fault == "" || w.wrong == "" && w.until.Before(at) {
-		return "", more
+	switch {
+	case w.fault != "" && (w.wrong != "" || !w.until.Before(at)):
+		return w.fault, false, more
+	case w.back != "" && !w.backAt.Before(at):
+		return w.back, true, more
 	}
-	return w.fault, more
+	return "", false, more
 }
 
 // State returns what is wrong now, empty for nothing, and a channel that is closed when

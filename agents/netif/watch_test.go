@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"linktrial/agents/netif/settings"
 	"linktrial/internal/notify"
 )
 
@@ -36,13 +37,15 @@ func TestInOrder(t *testing.T) {
 
 // watching is a watch of an interface whose state the test sets.
 func watching(state *State, mtu int) *Watch {
-	return &Watch{read: func(int) State { return *state }, want: expected{radio: &Radio{}, mtu: mtu}, changed: new(notify.Notifier)}
+	return &Watch{read: func(int) State { return *state }, may: new(Config).mayHave, want: expected{radio: &Radio{}, mtu: mtu}, changed: new(notify.Notifier)}
 }
 
 // An interface that has come back is set up step by step; after that a change is one.
 func TestSettingUp(t *testing.T) {
-	is := func(discipline string) settings { return settings{"queueing discipline": discipline} }
-	state := State{There: true, Up: true, Carrier: true, MTU: 1500, Index: 1, settings: is("tbf")}
+	is := func(packets int) *settings.Settings {
+		return settings.NewReader(nil).Read(&settings.Of{}, &netlink.LinkAttrs{TxQLen: packets})
+	}
+	state := State{There: true, Up: true, Carrier: true, MTU: 1500, Index: 1, settings: is(1)}
 	w := watching(&state, 1500)
 	w.last, w.want.settings = state, state.settings
 	began := time.Now()
@@ -51,19 +54,19 @@ func TestSettingUp(t *testing.T) {
 		return w.out
 	}
 	require.Empty(t, look(0))
-	state.settings = is("noqueue")
-	require.Contains(t, look(time.Second), `changed to "noqueue" and was "tbf"`)
+	state.settings = is(2)
+	require.Contains(t, look(time.Second), `changed to "2 packets" and was "1 packets"`)
 	state.Up, state.settings = false, nil
 	require.Equal(t, "it is down", look(2*time.Second))
-	state.Up, state.settings = true, is("noqueue")
+	state.Up, state.settings = true, is(2)
 	require.Empty(t, look(time.Minute))
-	state.settings = is("fq")
+	state.settings = is(3)
 	require.Empty(t, look(time.Minute+setUpWithin-1))
-	state.settings = is("tbf")
-	require.Contains(t, look(time.Minute+setUpWithin), `changed to "tbf" and was "fq"`)
-	state.Index, state.settings = 2, is("noqueue")
+	state.settings = is(1)
+	require.Contains(t, look(time.Minute+setUpWithin), `changed to "1 packets" and was "3 packets"`)
+	state.Index, state.settings = 2, is(2)
 	require.Empty(t, look(2*time.Minute))
-	state.settings = is("tbf")
+	state.settings = is(1)
 	require.Empty(t, look(2*time.Minute+time.Second))
 }
 
@@ -73,7 +76,7 @@ func TestSince(t *testing.T) {
 	state := State{There: true, Up: true, Carrier: true, MTU: 1500}
 	w := watching(&state, 1500)
 	began := time.Now()
-	fault, more := w.Since(began)
+	fault, _, more := w.Since(began)
 	require.Empty(t, fault)
 	state.MTU = 300
 	w.look(began.Add(time.Second))
@@ -82,10 +85,10 @@ func TestSince(t *testing.T) {
 	w.look(began.Add(3 * time.Second))
 	const text = "its MTU is 300, expected 1500"
 	for _, at := range []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second} {
-		fault, _ = w.Since(began.Add(at))
+		fault, _, _ = w.Since(began.Add(at))
 		require.Equal(t, text, fault, at)
 	}
-	fault, _ = w.Since(began.Add(3*time.Second + 1))
+	fault, _, _ = w.Since(began.Add(3*time.Second + 1))
 	require.Empty(t, fault)
 }
 
@@ -117,17 +120,17 @@ func TestReplaced(t *testing.T) {
 		state := first
 		w := watching(&state, 0)
 		began := time.Now()
-		fault, more := w.Since(began)
+		fault, _, more := w.Since(began)
 		require.Empty(t, fault)
 		change(&state)
 		w.look(began.Add(time.Second))
 		<-more
-		fault, _ = w.Since(began)
+		fault, _, _ = w.Since(began)
 		require.Equal(t, text, fault)
 		fault, _ = w.State()
 		require.Empty(t, fault, "it is in order now")
 		w.look(began.Add(2 * time.Second))
-		fault, _ = w.Since(began.Add(2 * time.Second))
+		fault, _, _ = w.Since(began.Add(2 * time.Second))
 		require.Empty(t, fault)
 	}
 }
@@ -141,7 +144,7 @@ func stateOf(t *testing.T, r *Radio) State {
 // startAll watches interfaces as long as the test lasts.
 func startAll(t *testing.T, radios ...Radio) *Watches {
 	t.Helper()
-	w, stop, err := Start(t.Context(), radios, slog.New(slog.DiscardHandler))
+	w, stop, err := Start(t.Context(), Config{Radios: radios, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(stop)
 	return w
@@ -184,14 +187,14 @@ func TestWatchInterface(t *testing.T) {
 		{"it has lost its address 198.51.100.1 and has none", func() error { return netlink.AddrDel(veth, address) }, func() error { return netlink.AddrAdd(veth, address) }},
 	} {
 		began := time.Now()
-		fault, more := w.Since(began)
+		fault, _, more := w.Since(began)
 		require.Empty(t, fault, "before: %s", c.want)
 		require.NoError(t, c.break_())
 		<-more // told, not asked
-		fault, _ = w.Since(began)
+		fault, _, _ = w.Since(began)
 		require.Equal(t, c.want, fault)
 		require.NoError(t, c.fix())
-		require.Eventually(t, func() bool { f, _ := w.Since(time.Now()); return f == "" }, 10*time.Second, time.Millisecond, c.want)
+		require.Eventually(t, func() bool { f, _, _ := w.Since(time.Now()); return f == "" }, 10*time.Second, time.Millisecond, c.want)
 	}
 }
 
@@ -208,10 +211,10 @@ func TestInterfaceWithoutAddress(t *testing.T) {
 	require.Eventually(t, func() bool { return stateOf(t, radio).Carrier }, 10*time.Second, time.Millisecond)
 
 	w := startAll(t, *radio).each[0]
-	fault, _ := w.Since(time.Now())
+	fault, _, _ := w.Since(time.Now())
 	require.Equal(t, "it does not have the node's radio address 198.51.100.5 and has none", fault)
 	require.NoError(t, netlink.AddrAdd(veth, address))
-	require.Eventually(t, func() bool { fault, _ := w.Since(time.Now()); return fault == "" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { fault, _, _ := w.Since(time.Now()); return fault == "" }, 10*time.Second, time.Millisecond)
 
 	state := stateOf(t, &Radio{Device: "lo", Address: netip.MustParseAddr("127.0.0.9")})
 	require.Empty(t, state.wrong(&expected{}))

@@ -2,7 +2,9 @@ package netif
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +20,36 @@ type Watches struct {
 	settings *kernelSettings
 }
 
-// Start watches the interfaces of radios, at least one, until stop.
-func Start(ctx context.Context, radios []Radio, log *slog.Logger) (w *Watches, stop func(), err error) {
-	w = &Watches{changed: new(notify.Notifier), settings: keepSettings(log)}
+// Config says what is watched.
+type Config struct {
+	Radios []Radio // at least one
+	// Quiet has nothing sent over them: no other machine with their addresses is looked for.
+	Quiet bool
+	// May names drivers of which a process runs on the node, or has just run, that may change
+	// the node's network; nil: that is not known.
+	May    func() []string
+	Logger *slog.Logger
+}
+
+// mayHave says who may have changed a setting, for people; empty: nothing is known.
+func (c *Config) mayHave() string {
+	if c.May == nil {
+		return ""
+	}
+	names := c.May()
+	switch len(names) {
+	case 0:
+		return " (no driver that may do so ran on this node: another program, or a person)"
+	case 1:
+		return fmt.Sprintf(" (of the drivers that ran on this node, only %s may do so)", names[0])
+	}
+	return fmt.Sprintf(" (of the drivers that ran on this node, %s may do so)", strings.Join(names, ", "))
+}
+
+// Start watches the interfaces of radios until stop.
+func Start(ctx context.Context, cfg Config) (w *Watches, stop func(), err error) {
+	log := cfg.Logger
+	w = &Watches{changed: new(notify.Notifier), settings: keepSettings(log, cfg.mayHave)}
 	ctx, cancel := context.WithCancel(ctx)
 	var stops []func()
 	var watching sync.WaitGroup
@@ -32,8 +61,8 @@ func Start(ctx context.Context, radios []Radio, log *slog.Logger) (w *Watches, s
 		}
 		w.settings.close()
 	}
-	for _, r := range radios {
-		one, end, err := start(ctx, r, w.changed, log)
+	for _, r := range cfg.Radios {
+		one, end, err := start(ctx, &cfg, r, w.changed)
 		if err != nil {
 			stop()
 			return nil, nil, err
@@ -73,23 +102,24 @@ func (w *Watches) Settled(ctx context.Context) {
 func (w *Watches) Since(at time.Time) (faults []executor.InterfaceFault, more <-chan struct{}) {
 	more = w.changed.Changed()
 	w.holdSettings()
-	return w.faults(func(one *Watch) (string, <-chan struct{}) { return one.Since(at) }), more
+	for _, one := range w.each {
+		if fault, undone, _ := one.Since(at); fault != "" {
+			faults = append(faults, executor.InterfaceFault{Device: one.want.radio.Device, Text: fault, Undone: undone})
+		}
+	}
+	return faults, more
 }
 
 // State implements [executor.Interface].
 func (w *Watches) State() (faults []executor.InterfaceFault, changed <-chan struct{}) {
 	changed = w.changed.Changed()
 	w.holdSettings()
-	return w.faults((*Watch).State), changed
-}
-
-func (w *Watches) faults(of func(*Watch) (string, <-chan struct{})) (out []executor.InterfaceFault) {
 	for _, one := range w.each {
-		if fault, _ := of(one); fault != "" {
-			out = append(out, executor.InterfaceFault{Device: one.want.radio.Device, Text: fault})
+		if fault, _ := one.State(); fault != "" {
+			faults = append(faults, executor.InterfaceFault{Device: one.want.radio.Device, Text: fault})
 		}
 	}
-	return out
+	return faults, changed
 }
 
 // Deaf implements [executor.Interface].

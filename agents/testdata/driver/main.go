@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"linktrial/protocols/contract"
 )
 
@@ -336,6 +338,9 @@ func server(p *contract.Parameters, fault string, ready func()) {
 		os.Exit(contract.ExitOK)
 	}()
 	ready()
+	if fault == "slows" {
+		go slow(p)
+	}
 	if fault == "jam" {
 		go jam(p)
 	}
@@ -345,6 +350,23 @@ func server(p *contract.Parameters, fault string, ready func()) {
 			return
 		}
 		go serve(p, c, fault)
+	}
+}
+
+// slow changes the node's network for those that follow: at once, and three times while
+// packets of others pass the radio.
+func slow(p *contract.Parameters) {
+	for last, left := int64(-1<<20), 4; left > 0; time.Sleep(50 * time.Millisecond) {
+		now := received(p.Device)
+		if now-last < 100_000 {
+			continue
+		}
+		if l, err := netlink.LinkByName(p.Device); err == nil {
+			if err := netlink.LinkSetTxQLen(l, 3); err != nil {
+				fmt.Fprintln(os.Stderr, "nothing is slower:", err)
+			}
+		}
+		last, left = now, left-1
 	}
 }
 

@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/agents/runner"
+	"linktrial/executor"
+	"linktrial/executor/journal"
+	"linktrial/protocols/contract"
+)
+
+// ending is a process whose end the test decides.
+type ending struct {
+	executor.Process
+	done chan struct{}
+}
+
+func (e ending) Done() <-chan struct{} { return e.done }
+
+type starting struct{ done chan struct{} }
+
+func (s starting) Start(context.Context, string, *contract.Parameters, io.Reader) (executor.Process, error) {
+	return ending{done: s.done}, nil
+}
+
+// Who may have changed the node's network are the drivers that ran and could.
+func TestConfigurers(t *testing.T) {
+	a := &agent{drivers: []runner.State{
+		{Driver: journal.Driver{Name: "process"}, Manifest: &contract.Manifest{}, Dir: "/drivers/process"},
+		{Driver: journal.Driver{Name: "container"}, Manifest: &contract.Manifest{}},
+		{Driver: journal.Driver{Name: "asks"}, Manifest: &contract.Manifest{Capabilities: []string{"CAP_NET_ADMIN"}}},
+		{Driver: journal.Driver{Name: "idle"}, Manifest: &contract.Manifest{}, Dir: "/drivers/idle"},
+	}}
+	done := make(chan struct{})
+	c := newConfigurers(starting{done}, a.mayConfigure)
+	for _, name := range []string{"process", "container", "asks"} {
+		_, err := c.runner().Start(t.Context(), name, nil, nil)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"asks", "process"}, c.names())
+	close(done)
+	ended := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.running["asks"]+c.running["process"] == 0
+	}
+	require.Eventually(t, ended, 10*time.Second, time.Millisecond)
+	require.Equal(t, []string{"asks", "process"}, c.names(), "they ran lately")
+	c.mu.Lock()
+	c.ended["asks"] = time.Now().Add(-2 * lately)
+	c.mu.Unlock()
+	require.Equal(t, []string{"process"}, c.names())
+}
