@@ -79,7 +79,7 @@ func TestFilterChange(t *testing.T) {
 	following.Wait()
 	followFilter(t.Context(), nil, nil, nil) // of a kernel without nf_tables
 
-	w := &Watch{read: func(int) State { return State{There: true, Up: true, Carrier: true} }, want: expected{radio: &Radio{Device: "radio0"}}, changed: new(notify.Notifier)}
+	w := &Watch{read: func(int, bool) State { return State{There: true, Up: true, Carrier: true} }, want: expected{radio: &Radio{Device: "radio0"}}, changed: new(notify.Notifier)}
 	before := time.Now()
 	w.happened(someChange)
 	fault, _, _ := w.Since(before)

@@ -34,6 +34,16 @@ func configuration(t *testing.T) string {
 	return out.String()
 }
 
+// told awaits what is noticed since a moment.
+func told(t *testing.T, w *Watch, since time.Time) (fault string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		fault, _, _ = w.Since(since)
+		return fault != ""
+	}, 10*time.Second, time.Millisecond)
+	return fault
+}
+
 // Who may configure the network can slow every driver after it down: what it changes of
 // the radio is put back at once, and an attempt during which that happened does not count.
 func TestSettingsArePutBack(t *testing.T) {
@@ -87,10 +97,11 @@ func TestSettingsArePutBack(t *testing.T) {
 		for _, c := range changes {
 			began := time.Now()
 			run(t, c.change)
-			fault, _, _ := w.each[0].Since(began)
+			of := w.each[0]
 			if strings.Contains(c.text, "fd77") {
-				fault, _, _ = w.each[1].Since(began)
+				of = w.each[1]
 			}
+			fault := told(t, of, began)
 			require.Contains(t, fault, c.text, c.change)
 			require.Contains(t, fault, "the agent has put it back")
 			require.Equal(t, before, configuration(t), c.change)
@@ -118,7 +129,7 @@ func TestFeaturesArePutBack(t *testing.T) {
 	await(t, w, "")
 	began := time.Now()
 	require.NoError(t, device.Change("radio0", map[string]bool{"tx-generic-segmentation": false}))
-	fault, _, _ := w.Since(began)
+	fault := told(t, w, began)
 	require.Equal(t, `its features (ethtool -k) was changed to "tx-generic-segmentation off" and was "tx-generic-segmentation on"; the agent has put it back`, fault)
 	features, err := device.Features("radio0")
 	require.NoError(t, err)
@@ -156,11 +167,11 @@ func TestSettingsAreNotPutBackForEver(t *testing.T) {
 	for range undoAtMost {
 		began := time.Now()
 		run(t, "ip link set radio0 txqueuelen 3")
-		fault, _, _ = w.Since(began)
+		fault = told(t, w, began)
 		require.Contains(t, fault, "the agent has put it back (of the drivers that ran on this node, evil, tcp may do so)")
 	}
 	run(t, "ip link set radio0 txqueuelen 3")
-	fault, _ = w.State()
+	fault = await(t, w, "put it back (")
 	require.Equal(t, `its transmit queue (txqueuelen) was changed to "3 packets" and was "1000 packets": put it back (of the drivers that ran on this node, evil, tcp may do so)`, fault)
 	run(t, "ip link set radio0 txqueuelen 1000")
 	await(t, w, "")

@@ -60,6 +60,9 @@ func (s *State) usable() bool {
 	return s.There && s.Up && s.Carrier && !s.Homeless && s.Unusable == ""
 }
 
+// transfers reports whether its routes and settings matter.
+func (s *State) transfers() bool { return s.usable() && !s.Loopback }
+
 // Read reads the state of a radio's interface in this process's network namespace.
 func Read(r *Radio) (State, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -99,7 +102,7 @@ func read(h *netlink.Handle, reads *settings.Reader, r *Radio, known int) State 
 	}
 	addresses, _ := h.AddrList(l, netlink.FAMILY_ALL) // of an interface that has gone: none
 	s.readAddresses(r, addresses)
-	if s.usable() && !s.Loopback {
+	if s.transfers() {
 		s.readRoutes(h, r, addresses)
 		if reads != nil {
 			s.settings = reads.Read(r.settings(), a)

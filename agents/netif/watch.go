@@ -18,7 +18,9 @@ import (
 
 // Watch watches the interface of one radio; see [Watches].
 type Watch struct {
-	read func(known int) State // called with the lock
+	// read reads the state, called with the lock; fresh: the settings, too, even where they
+	// were read just now.
+	read func(known int, fresh bool) State
 	// putBack makes the settings again those that they were, and is called with the lock;
 	// nil: that is not possible.
 	putBack func(is, was *settings.Settings)
@@ -48,6 +50,11 @@ type Watch struct {
 // sets its queueing discipline and routes one after the other.
 const setUpWithin = 10 * time.Second
 
+// noticedWithin is for how long settings count as read just now: the kernel tells of
+// changes within less, and who asks before and after each of many short attempts would
+// read them all the time.
+const noticedWithin = 100 * time.Millisecond
+
 // undoAtMost is how often the settings of an interface are put back in a run. Who changes
 // them more often than that has to be found.
 const undoAtMost = 10
@@ -67,12 +74,27 @@ func start(ctx context.Context, cfg *Config, r Radio, changed *notify.Notifier) 
 	// Who asks after the stop gets the last state: the handle is closed then.
 	var reading sync.Mutex
 	latest, stopped := now, false
-	reader := func(known int) State {
+	settingsAt := time.Now()
+	reader := func(known int, fresh bool) State {
 		reading.Lock()
 		defer reading.Unlock()
-		if !stopped {
-			latest = read(h, reads, &r, known)
+		if stopped {
+			return latest
 		}
+		before, again := &latest, reads
+		if !fresh && before.settings != nil && time.Since(settingsAt) < noticedWithin {
+			again = nil
+		}
+		s := read(h, again, &r, known)
+		if again == nil && s.Index == before.Index && s.transfers() {
+			s.settings = before.settings
+		} else if again == nil {
+			s = read(h, reads, &r, known)
+		}
+		if s.settings != before.settings {
+			settingsAt = time.Now()
+		}
+		latest = s
 		return latest
 	}
 	putBack := func(is, was *settings.Settings) {
@@ -113,10 +135,11 @@ func start(ctx context.Context, cfg *Config, r Radio, changed *notify.Notifier) 
 	}, nil
 }
 
-// look reads the state, and tells those who wait when it is another one.
-func (w *Watch) look(now time.Time) {
+// look reads the state, and tells those who wait when it is another one; fresh: the kernel
+// has told of a change.
+func (w *Watch) look(now time.Time, fresh bool) {
 	w.mu.Lock()
-	s := w.read(w.last.Index)
+	s := w.read(w.last.Index, fresh)
 	replaced := s.replaced(&w.last)
 	if s.settings == nil { // it cannot be used
 		w.want.settings = nil
@@ -160,7 +183,7 @@ func (w *Watch) undo(s *State) string {
 	if w.putBack != nil && w.undone < undoAtMost {
 		w.undone++
 		w.putBack(s.settings, w.want.settings)
-		*s = w.read(s.Index)
+		*s = w.read(s.Index, true)
 		left = s.settings.Changed(w.want.settings)
 	}
 	if len(left) == 0 {
@@ -233,7 +256,7 @@ func (w *Watch) Settled(ctx context.Context) { w.guard.settled(ctx) }
 // as soon as it was seen.
 func (w *Watch) Since(at time.Time) (fault string, undone bool, more <-chan struct{}) {
 	more = w.changed.Changed()
-	w.look(time.Now())
+	w.look(time.Now(), false)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -249,7 +272,7 @@ func (w *Watch) Since(at time.Time) (fault string, undone bool, more <-chan stru
 // that changes, or may have.
 func (w *Watch) State() (fault string, changed <-chan struct{}) {
 	changed = w.changed.Changed()
-	w.look(time.Now())
+	w.look(time.Now(), false)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.wrong, changed

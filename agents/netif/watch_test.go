@@ -37,7 +37,7 @@ func TestInOrder(t *testing.T) {
 
 // watching is a watch of an interface whose state the test sets.
 func watching(state *State, mtu int) *Watch {
-	return &Watch{read: func(int) State { return *state }, may: new(Config).mayHave, want: expected{radio: &Radio{}, mtu: mtu}, changed: new(notify.Notifier)}
+	return &Watch{read: func(int, bool) State { return *state }, may: new(Config).mayHave, want: expected{radio: &Radio{}, mtu: mtu}, changed: new(notify.Notifier)}
 }
 
 // An interface that has come back is set up step by step; after that a change is one.
@@ -50,7 +50,7 @@ func TestSettingUp(t *testing.T) {
 	w.last, w.want.settings = state, state.settings
 	began := time.Now()
 	look := func(after time.Duration) string {
-		w.look(began.Add(after))
+		w.look(began.Add(after), true)
 		return w.out
 	}
 	require.Empty(t, look(0))
@@ -79,10 +79,10 @@ func TestSince(t *testing.T) {
 	fault, _, more := w.Since(began)
 	require.Empty(t, fault)
 	state.MTU = 300
-	w.look(began.Add(time.Second))
+	w.look(began.Add(time.Second), true)
 	<-more
 	state.MTU = 1500
-	w.look(began.Add(3 * time.Second))
+	w.look(began.Add(3*time.Second), true)
 	const text = "its MTU is 300, expected 1500"
 	for _, at := range []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second} {
 		fault, _, _ = w.Since(began.Add(at))
@@ -99,12 +99,12 @@ func TestState(t *testing.T) {
 	fault, changed := w.State()
 	require.Empty(t, fault)
 	state.Up = false
-	w.look(time.Now())
+	w.look(time.Now(), true)
 	<-changed
 	fault, changed = w.State()
 	require.Equal(t, "it is down", fault)
 	state.Up = true
-	w.look(time.Now())
+	w.look(time.Now(), true)
 	<-changed
 	fault, _ = w.State()
 	require.Empty(t, fault)
@@ -123,13 +123,13 @@ func TestReplaced(t *testing.T) {
 		fault, _, more := w.Since(began)
 		require.Empty(t, fault)
 		change(&state)
-		w.look(began.Add(time.Second))
+		w.look(began.Add(time.Second), true)
 		<-more
 		fault, _, _ = w.Since(began)
 		require.Equal(t, text, fault)
 		fault, _ = w.State()
 		require.Empty(t, fault, "it is in order now")
-		w.look(began.Add(2 * time.Second))
+		w.look(began.Add(2*time.Second), true)
 		fault, _, _ = w.Since(began.Add(2 * time.Second))
 		require.Empty(t, fault)
 	}

@@ -84,7 +84,7 @@ func Start(ctx context.Context, cfg Config) (w *Watches, stop func(), err error)
 func (w *Watches) look() {
 	now := time.Now()
 	for _, one := range w.each {
-		one.look(now)
+		one.look(now, true)
 	}
 	w.holdSettings()
 	w.changed.Notify()
