@@ -414,7 +414,7 @@ func (c *control) quiet(q radiocontrol.Quiet) (bool, error) {
 // await looks at the radios every so often until they were quiet for so long, for most at
 // most; ok is false when the emulator is ending.
 func (c *control) await(long, every, most time.Duration) (quiet, ok bool) {
-	for began := time.Now(); ; time.Sleep(every) {
+	for began := time.Now(); ; time.Sleep(min(every, long-time.Since(c.busy))) {
 		inside := 0
 		if !c.e.loop.do(func(l *loop) {
 			l.release()

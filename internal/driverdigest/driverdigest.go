@@ -78,7 +78,12 @@ const format = "linktrial driver folder v1\n"
 // Whatever else lies there, and links that lead out of the folder or to what the
 // list does not name, are refused: the digest would not cover what they refer to.
 func OfFolder(dir string) (*Folder, error) {
-	entries, err := walk(dir)
+	return ofFolder(dir, readList)
+}
+
+// ofFolder is [OfFolder], with who reads the list of a manifest.
+func ofFolder(dir string, lists func(manifest string) (list, error)) (*Folder, error) {
+	entries, err := walk(dir, lists)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +149,8 @@ func (e *entry) changed() (inode uint64, at time.Time) {
 }
 
 // walk lists what counts of a folder in the order of the paths, byte by byte.
-func walk(dir string) ([]entry, error) {
-	counts, err := readList(filepath.Join(dir, driverfolder.Manifest))
+func walk(dir string, lists func(manifest string) (list, error)) ([]entry, error) {
+	counts, err := lists(filepath.Join(dir, driverfolder.Manifest))
 	if err != nil {
 		return nil, err
 	}
@@ -233,8 +238,9 @@ func inside(root, path, rel, link string) bool {
 // path, size, mode, identity, or its times, of which the kernel alone sets one.
 // Any number of goroutines may use it.
 type Cache struct {
-	mu   sync.Mutex
-	seen map[string]remembered
+	mu    sync.Mutex
+	seen  map[string]remembered
+	lists map[string]parsed // by the manifest's path
 }
 
 type remembered struct {
@@ -244,7 +250,7 @@ type remembered struct {
 
 // Folder is [OfFolder] of a folder, as it is now. The result must not be changed.
 func (c *Cache) Folder(dir string) (*Folder, error) {
-	before, err := state(dir)
+	before, err := c.state(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -254,12 +260,12 @@ func (c *Cache) Folder(dir string) (*Folder, error) {
 	if ok && r.state == before {
 		return r.folder, nil
 	}
-	f, err := OfFolder(dir)
+	f, err := ofFolder(dir, c.list)
 	if err != nil {
 		return nil, err
 	}
 	// A folder that changed while it was read is read again next time.
-	if after, err := state(dir); err == nil && after == before {
+	if after, err := c.state(dir); err == nil && after == before {
 		c.mu.Lock()
 		if c.seen == nil {
 			c.seen = map[string]remembered{}
@@ -272,8 +278,8 @@ func (c *Cache) Folder(dir string) (*Folder, error) {
 
 // state changes with every change of a folder's content; it is computed without
 // reading the files.
-func state(dir string) (string, error) {
-	entries, err := walk(dir)
+func (c *Cache) state(dir string) (string, error) {
+	entries, err := walk(dir, c.list)
 	if err != nil {
 		return "", err
 	}

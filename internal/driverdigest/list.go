@@ -1,6 +1,7 @@
 package driverdigest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -24,26 +25,64 @@ func Listed(files []string, name string) bool { return list(files).has(path.Clea
 // readList reads the list "files" of a manifest. A manifest that is not there or
 // that is not one lists nothing: whoever runs the driver refuses it.
 func readList(file string) (list, error) {
-	b, err := inputfile.Read(file, yamldoc.MaxText)
+	text, there, err := readManifest(file)
+	if !there {
+		return nil, err
+	}
+	return parseList(file, text), nil
+}
+
+func readManifest(file string) (text []byte, there bool, err error) {
+	text, err = inputfile.Read(file, yamldoc.MaxText)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("driver's folder: %w", err)
+		return nil, false, fmt.Errorf("driver's folder: %w", err)
 	}
-	root := yamldoc.Parse(file, b).Root()
+	return text, true, nil
+}
+
+func parseList(file string, text []byte) list {
+	root := yamldoc.Parse(file, text).Root()
 	if !root.IsMapping() {
-		return nil, nil
+		return nil
 	}
 	field := root.Mapping().Field("files")
 	if !field.IsList() {
-		return nil, nil
+		return nil
 	}
 	out := list{driverfolder.Manifest}
 	for _, v := range field.List() {
 		out = append(out, path.Clean(v.String("")))
 	}
-	return out, nil
+	return out
+}
+
+// parsed is the list of a manifest with a text.
+type parsed struct {
+	text []byte
+	list list
+}
+
+// list is [readList]. A text that is still the same is not parsed again, which takes most
+// of the time of a look at a folder, and there are several before each transfer.
+func (c *Cache) list(file string) (list, error) {
+	text, there, err := readManifest(file)
+	if !there {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.lists[file]; ok && bytes.Equal(p.text, text) {
+		return p.list, nil
+	}
+	if c.lists == nil {
+		c.lists = map[string]parsed{}
+	}
+	p := parsed{text, parseList(file, text)}
+	c.lists[file] = p
+	return p.list, nil
 }
 
 // has reports whether a file counts.
