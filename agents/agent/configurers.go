@@ -73,15 +73,17 @@ func (c *configurers) names() (out []string) {
 }
 
 // mayConfigure reports whether a protocol's driver can have a capability with which the
-// node's network is changed: those that run as processes all have one, containers where the
-// manifest asks for it.
+// node's network is changed: where its manifest names it, or it is a process that nothing
+// confines.
 func (a *agent) mayConfigure(protocol string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.drivers {
-		if s.Driver.Name == protocol && s.Manifest != nil && s.Dir == "" {
-			return slices.Contains(s.Manifest.Capabilities, "CAP_NET_ADMIN") || slices.Contains(s.Manifest.Capabilities, "CAP_SYS_ADMIN")
+		if s.Driver.Name != protocol || s.Manifest == nil {
+			continue
 		}
+		named := s.Manifest.Capabilities
+		return slices.Contains(named, "CAP_NET_ADMIN") || slices.Contains(named, "CAP_SYS_ADMIN") || s.Dir != "" && a.cfg.Drivers.Unconfined
 	}
-	return true // as a process, or it is not known
+	return true // it is not known
 }

@@ -31,14 +31,15 @@ func (s starting) Start(context.Context, string, *contract.Parameters, io.Reader
 // Who may have changed the node's network are the drivers that ran and could.
 func TestConfigurers(t *testing.T) {
 	a := &agent{drivers: []runner.State{
-		{Driver: journal.Driver{Name: "process"}, Manifest: &contract.Manifest{}, Dir: "/drivers/process"},
+		{Driver: journal.Driver{Name: "process"}, Manifest: &contract.Manifest{Capabilities: []string{"CAP_NET_ADMIN"}}, Dir: "/drivers/process"},
+		{Driver: journal.Driver{Name: "confined"}, Manifest: &contract.Manifest{Capabilities: []string{"CAP_BPF"}}, Dir: "/drivers/confined"},
 		{Driver: journal.Driver{Name: "container"}, Manifest: &contract.Manifest{}},
-		{Driver: journal.Driver{Name: "asks"}, Manifest: &contract.Manifest{Capabilities: []string{"CAP_NET_ADMIN"}}},
-		{Driver: journal.Driver{Name: "idle"}, Manifest: &contract.Manifest{}, Dir: "/drivers/idle"},
+		{Driver: journal.Driver{Name: "asks"}, Manifest: &contract.Manifest{Capabilities: []string{"CAP_SYS_ADMIN"}}},
+		{Driver: journal.Driver{Name: "idle"}, Manifest: &contract.Manifest{Capabilities: []string{"CAP_NET_ADMIN"}}, Dir: "/drivers/idle"},
 	}}
 	done := make(chan struct{})
 	c := newConfigurers(starting{done}, a.mayConfigure)
-	for _, name := range []string{"process", "container", "asks"} {
+	for _, name := range []string{"process", "confined", "container", "asks"} {
 		_, err := c.runner().Start(t.Context(), name, nil, nil)
 		require.NoError(t, err)
 	}
@@ -55,4 +56,9 @@ func TestConfigurers(t *testing.T) {
 	c.ended["asks"] = time.Now().Add(-2 * lately)
 	c.mu.Unlock()
 	require.Equal(t, []string{"process"}, c.names())
+
+	require.True(t, a.mayConfigure("of another run"), "it is not known")
+	a.cfg.Drivers.Unconfined = true
+	require.True(t, a.mayConfigure("confined"), "nothing confines it")
+	require.False(t, a.mayConfigure("container"))
 }

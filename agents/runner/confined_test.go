@@ -21,7 +21,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-const hostileManifest = "name: hostile\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 2\ncommand: [./hostile]\ncapabilities: [CAP_BPF, CAP_SYS_PTRACE, CAP_DAC_OVERRIDE]\nnetwork: tcp\n"
+const hostileManifest = "name: hostile\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 2\ncommand: [./hostile]\ncapabilities: [CAP_NET_ADMIN, CAP_BPF, CAP_SYS_PTRACE, CAP_DAC_OVERRIDE]\nnetwork: tcp\n"
 
 // site is what a driver must not reach, and a folder with a hostile driver.
 type site struct {
@@ -96,7 +96,7 @@ func hostile(t *testing.T) *site {
 	s.agent = victim.Process.Pid
 	s.forbidden = append(s.forbidden, "list:"+s.state, "set:/proc/sys/net/ipv4/tcp_fin_timeout", "write:"+filepath.Join(folder, "driver.yaml"), "write:/etc/linktrial-hostile", "write:/tmp/linktrial-hostile",
 		fmt.Sprintf("trace:%d", s.agent), fmt.Sprintf("read:/proc/%d/environ", s.agent),
-		fmt.Sprintf("have:%d", unix.CAP_SYS_PTRACE), fmt.Sprintf("have:%d", unix.CAP_DAC_OVERRIDE), fmt.Sprintf("have:%d", unix.CAP_SETUID), "privileges")
+		fmt.Sprintf("have:%d", unix.CAP_SYS_PTRACE), fmt.Sprintf("have:%d", unix.CAP_DAC_OVERRIDE), fmt.Sprintf("have:%d", unix.CAP_SETUID), fmt.Sprintf("have:%d", unix.CAP_NET_RAW), "privileges")
 	return s
 }
 

@@ -27,7 +27,7 @@ type Need struct {
 	Writes       []string // folders that it writes to; absent ones are passed over
 	User         uint32   // number of the user that it runs as; 0: the machine's choice
 	Group        uint32   // number of the group that it runs in, where this process may say so; 0: the user's
-	Capabilities []string // as "CAP_NET_ADMIN"; those that this process lacks are passed over
+	Capabilities []string // as "CAP_NET_ADMIN", and no others; those that this process lacks are passed over
 }
 
 // Process is a confined process's surroundings.
@@ -89,6 +89,39 @@ func Start(cmd *exec.Cmd, need Need) (*Process, error) {
 	}
 	p.level = describe(who, granted, rules.abi)
 	return p, nil
+}
+
+// forFiles are the capabilities with which user 0 reaches everybody's files.
+var forFiles = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER"}
+
+// StartBare starts cmd in a network namespace (a file, "" for the caller's own) with the
+// capabilities that [Start] would give it. Otherwise it is its caller's, and as its user
+// reaches the files that the caller reaches, where cmd has no other one. The caller calls
+// [process.Forget] when it has been waited for.
+func StartBare(cmd *exec.Cmd, netns string, capabilities []string) error {
+	granted := granted(capabilities)
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	if who := cmd.SysProcAttr.Credential; who == nil || who.Uid == 0 {
+		for _, c := range forFiles {
+			if held(capabilityNames[c]) {
+				granted = append(granted, c)
+			}
+		}
+	}
+	kept := numbers(granted)
+	cmd.SysProcAttr.AmbientCaps = kept
+	var changing []uintptr
+	if cmd.SysProcAttr.Chroot != "" || cmd.SysProcAttr.Credential != nil {
+		changing = []uintptr{unix.CAP_SYS_CHROOT, unix.CAP_SETUID, unix.CAP_SETGID}
+	}
+	return process.StartOnThread(cmd, func() error {
+		if err := process.EnterNamespace(netns); err != nil {
+			return err
+		}
+		return restrict(&ruleset{}, kept, changing)
+	})
 }
 
 func exists(path string) bool {

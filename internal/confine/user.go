@@ -250,10 +250,6 @@ var capabilityNames = map[string]uintptr{
 	"CAP_CHECKPOINT_RESTORE": unix.CAP_CHECKPOINT_RESTORE,
 }
 
-// radioNeeds are the capabilities of every driver that runs as a process: buffers and
-// marks of sockets, routes of connections; raw sockets.
-var radioNeeds = []string{"CAP_NET_ADMIN", "CAP_NET_RAW"}
-
 // withheld are capabilities that would undo the confinement, or set the clock that times
 // are by, whatever a manifest asks for.
 var withheld = []string{"CAP_SYS_TIME", "CAP_SYS_BOOT", "CAP_SYS_CHROOT", "CAP_MAC_OVERRIDE", "CAP_MAC_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETFCAP", "CAP_KILL", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH",
@@ -263,7 +259,7 @@ var withheld = []string{"CAP_SYS_TIME", "CAP_SYS_BOOT", "CAP_SYS_CHROOT", "CAP_M
 // this process has.
 func granted(asked []string) []string {
 	var out []string
-	for _, c := range append(slices.Clone(radioNeeds), asked...) {
+	for _, c := range asked {
 		if n, known := capabilityNames[c]; known && held(n) && !slices.Contains(withheld, c) {
 			out = append(out, c)
 		}

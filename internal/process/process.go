@@ -115,6 +115,23 @@ func InNamespace(netns string, f func() error) error {
 	return onSpawner(func() error { return inNamespace(netns, f) })
 }
 
+// EnterNamespace has the calling thread, which the caller has locked and will not use for
+// anything else, enter a network namespace whose file is given; empty: it stays.
+func EnterNamespace(netns string) error {
+	if netns == "" {
+		return nil
+	}
+	there, err := os.Open(netns)
+	if err != nil {
+		return fmt.Errorf("open network namespace: %w", err)
+	}
+	defer there.Close()
+	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter network namespace %s: %w", netns, err)
+	}
+	return nil
+}
+
 // inNamespace must run on the spawner's thread. It panics when the thread cannot
 // go back: every later child would be started in the wrong network.
 func inNamespace(netns string, f func() error) error {
@@ -123,13 +140,8 @@ func inNamespace(netns string, f func() error) error {
 		return fmt.Errorf("open own network namespace: %w", err)
 	}
 	defer home.Close()
-	there, err := os.Open(netns)
-	if err != nil {
-		return fmt.Errorf("open network namespace: %w", err)
-	}
-	defer there.Close()
-	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("enter network namespace %s: %w", netns, err)
+	if err := EnterNamespace(netns); err != nil {
+		return err
 	}
 	ferr := f()
 	if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {

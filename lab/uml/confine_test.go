@@ -24,7 +24,7 @@ version: "1.0.0"
 contract: 2
 command: [./saboteur]
 network: tcp
-capabilities: [CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_TIME, CAP_SYS_BOOT, CAP_SYS_CHROOT, CAP_SYS_RAWIO, CAP_MKNOD, CAP_DAC_OVERRIDE, CAP_SETUID, CAP_KILL, CAP_BPF, CAP_PERFMON]
+capabilities: [CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_TIME, CAP_SYS_BOOT, CAP_SYS_CHROOT, CAP_SYS_RAWIO, CAP_MKNOD, CAP_DAC_OVERRIDE, CAP_SETUID, CAP_KILL, CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF, CAP_PERFMON]
 options:
   run: {type: string, default: "", help: the run's name}
 `

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"linktrial/internal/confine"
 	"linktrial/internal/notify"
 	"linktrial/internal/payload"
 	"linktrial/internal/process"
@@ -90,12 +91,22 @@ func (s *suite) startAt(at, role contract.Role, stdin io.Reader) (*proc, error) 
 	p.cmd.Stdout = &lines{p: p}
 	p.cmd.Stderr = (*logTail)(p)
 	p.began = time.Now()
-	if err := process.StartIn(p.cmd, s.net.namespace(at)); err != nil {
+	// As agents start it: what its manifest does not name it does not have there either.
+	if err := confine.StartBare(p.cmd, s.net.namespace(at), s.capabilities()); err != nil {
 		return nil, fmt.Errorf("start the driver: %w", err)
 	}
 	s.procs = append(s.procs, p)
 	go p.follow()
 	return p, nil
+}
+
+// capabilities are those that the driver has: of an image that does not run as root none,
+// for engines give them to root alone.
+func (s *suite) capabilities() []string {
+	if s.target.Root != "" && s.target.UID != 0 {
+		return nil
+	}
+	return s.target.Manifest.Capabilities
 }
 
 // begin is start for parameters.
@@ -119,6 +130,7 @@ func (s *suite) beginAt(at contract.Role, params *contract.Parameters) (*proc, e
 // follow waits for the process and the end of its output.
 func (p *proc) follow() {
 	err := p.cmd.Wait()
+	process.Forget(p.cmd.Process.Pid)
 	p.note(func() {
 		p.eof = true
 		var exit *exec.ExitError

@@ -6,6 +6,7 @@ var untested = map[string]string{
 	"F6":  "which files a program reads cannot be seen from outside without tracing it",
 	"N1":  "the suite runs as root, whom a folder without write permission does not stop",
 	"N2":  "a driver that depends on more fails every check, because the suite gives it the same environment",
+	"N3":  "a driver that depends on more fails the checks that need it, because the suite gives it no others",
 	"P8":  "which value an option has shows only in the protocol's own behaviour",
 	"P10": "the suite's namespaces have one way out, by the radio's interface",
 	"P14": "which option asks for a log is the driver's own; its tests hold it (protocols/quic)",

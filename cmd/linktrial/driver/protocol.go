@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -61,19 +62,21 @@ func newProtocolList(s *setting.Settings) *cobra.Command {
 
 // printDrivers prints which drivers there are, and whether they run here.
 func printDrivers(states []runner.State) error {
-	return terminal.Columns("PROTOCOL\tVERSION\tROLES\tRUNS HERE\tIMPLEMENTATION\tFOLDER", func(w io.Writer) {
+	return terminal.Columns("PROTOCOL\tVERSION\tROLES\tCAPABILITIES\tRUNS HERE\tIMPLEMENTATION\tFOLDER", func(w io.Writer) {
 		for _, st := range states {
 			runs := "yes"
 			if !st.Runs() {
 				runs = "no: " + st.Driver.Unsupported
 			}
 			var roles []string
+			capabilities := ""
 			if st.Manifest != nil {
+				capabilities = cmp.Or(strings.Join(st.Manifest.Capabilities, ","), "none")
 				for _, r := range st.Manifest.AllRoles() {
 					roles = append(roles, string(r))
 				}
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", st.Driver.Name, st.Driver.Version, strings.Join(roles, ","), runs, st.Driver.Implementation, st.Dir)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", st.Driver.Name, st.Driver.Version, strings.Join(roles, ","), capabilities, runs, st.Driver.Implementation, st.Dir)
 		}
 	})
 }
