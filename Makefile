@@ -25,7 +25,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
 .PHONY: help deps deps-check deps-test kernel build drivers go-drivers web images rehearse bench clean \
 	kinds check lint lint-web lint-shell lint-ansible verify verify-full generate \
-	sbom sign licences audit fuzz fuzz-turn stress faults soak test test-units test-exact test-realtime test-pages test-fast gate-log test-web test-ansible test-images test-kernels screenshots
+	sbom sign licences audit fuzz fuzz-turn stress faults soak test test-units test-exact test-realtime test-pages test-fast test-repeat gate-log test-web test-ansible test-images test-kernels screenshots
 
 help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
@@ -55,6 +55,7 @@ help:
 	@echo "  make test-realtime of these, Go's in real time (ONLY=…)"
 	@echo "  make test-pages    of these, the ones of the pages (ONLY=run.test.ts)"
 	@echo "make test-fast     Go's exact tests of what a change reaches, three minutes at most (SINCE=main: since another commit)"
+	@echo "make test-repeat   those in test files that differ (SINCE=main), 10 times, half of them beside a busy processor (TIMES=20)"
 	@echo "make gate-log      the end of the last run of .ci/run on this machine, and the outcomes of those before"
 	@echo "make soak          what takes long or draws at random and is not part of make test: soak tests, and fuzz targets for SOAK=30m"
 	@echo "make test-web      the ones of the pages in a browser, with screenshots in build/screenshots"
@@ -226,6 +227,12 @@ SINCE := HEAD
 test-fast: go-drivers test-modules
 	go build $(GOFLAGS_BUILD) -o $(BIN)/linktrial ./cmd/linktrial
 	$(TESTS) -run exact -changed $(SINCE) -limit 3m
+
+# Those in test files that differ from SINCE, TIMES times, every second time beside a busy
+# processor: what fails now and then is found here, and not by the gate that refuses a change.
+TIMES ?= 10
+test-repeat: deps-test build kernel test-bases
+	$(TESTS) -repeat $(TIMES) -changed $(SINCE) -web web -limit 3h
 
 # Why the last gate on this machine ended as it did.
 gate-log:

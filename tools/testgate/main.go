@@ -2,6 +2,7 @@
 // (internal/testkind), and says at the end what failed and where the time went.
 //
 //	testgate -run exact,realtime -web web    runs tests, and what failed again, alone
+//	testgate -repeat 10 -changed HEAD        runs the tests of changed files ten times
 //	go test -json … | testgate               judges the tests of another command
 //
 // It fails unless every skipped test is expected: a test that skips in silence is a test
@@ -30,6 +31,7 @@ type options struct {
 	folder   string
 	only     string
 	changed  string
+	repeat   int
 	limit    time.Duration
 }
 
@@ -42,6 +44,7 @@ func main() {
 	flag.StringVar(&o.folder, "folder", "build/tests", "folder for built test programs, which is emptied")
 	flag.StringVar(&o.only, "only", "", "only packages and files of pages whose path has this in it")
 	flag.StringVar(&o.changed, "changed", "", "only packages that what differs from this commit reaches; HEAD, of which nothing differs: what it changed itself")
+	flag.IntVar(&o.repeat, "repeat", 0, "with -changed: run each test of the changed test files so many times, every second time beside a busy processor, instead of -run")
 	flag.DurationVar(&o.limit, "limit", 78*time.Minute, "end what runs after this time, and say what was not run")
 	flag.Parse()
 	ok, err := run(o)
@@ -66,8 +69,11 @@ func run(o options) (bool, error) {
 	if len(unsteady) > mostListed {
 		return false, fmt.Errorf("%s has %d tests, and %d at most: mend some", o.unsteady, len(unsteady), mostListed)
 	}
+	if o.repeat > 0 && o.changed == "" {
+		return false, errors.New("-repeat: expected -changed and a commit")
+	}
 	r := newResults(os.Stdout)
-	if o.run == "" {
+	if o.run == "" && o.repeat == 0 {
 		err = r.read(os.Stdin)
 	} else {
 		err = o.tests(r)
@@ -77,7 +83,7 @@ func run(o options) (bool, error) {
 	}
 	v := r.judge(skips, unsteady)
 	r.print(v, os.Stdout)
-	nothing := o.changed != "" && o.run != "" // to be tested is no failure then
+	nothing := o.changed != "" && (o.run != "" || o.repeat > 0) // to be tested is no failure then
 	return !v.red() && (r.passed > 0 || nothing), nil
 }
 
@@ -100,6 +106,13 @@ func (o options) tests(r *results) error {
 		return err
 	}
 	g.all = selected(g.all, o.only)
+	if o.repeat > 0 {
+		files, err := changedFiles(o.changed)
+		if err != nil {
+			return err
+		}
+		return g.repeatChanged(ctx, o, files)
+	}
 	if o.changed != "" {
 		if g.all, err = reachedBy(g.all, o.changed); err != nil {
 			return err

@@ -142,12 +142,12 @@ func (g *gate) anyFailed() bool {
 	return len(g.failures) > 0
 }
 
-// build builds the test programs of the packages with tests of a kind, so that nothing is
+// build builds the test programs of the packages with tests of these kinds, so that nothing is
 // compiled beside these.
-func (g *gate) build(ctx context.Context, k kind) error {
+func (g *gate) build(ctx context.Context, kinds ...kind) error {
 	defer g.part("building their programs", time.Now())
 	for _, p := range g.all {
-		if len(p.Tests.of(k)) == 0 {
+		if !slices.ContainsFunc(kinds, func(k kind) bool { return len(p.Tests.of(k)) > 0 }) {
 			continue
 		}
 		// Without symbols for debuggers: stacks of goroutines do not need them.
