@@ -143,8 +143,9 @@ func (p *program) field(flag, source string, iterations int, more ...string) []s
 
 // lyingInField has a driver that moves less than the tolerance of a busy machine from its
 // transfer to connecting, beside itself without that: by so much less that a late event
-// does not find it out, and by so much that a late first packet does not hide it. One of the
-// probes says that it sent a quarter more than it did, and that all of it arrived.
+// does not find it out, and by so much that a late first packet does not hide it; also two
+// of it at once. One of the probes says that it sent a quarter more than it did, and that
+// all of it arrived.
 const lyingInField = `
 name: lying-in-field
 radio: bench-radio
@@ -155,6 +156,9 @@ treatments:
   - {name: moved, protocol: plain, options: {shift: 350, pace: 20ms}}
   - {name: probe, protocol: probe, options: {packets_per_second: 100}}
   - {name: boast, protocol: boast, options: {packets_per_second: 100}}
+mixes:
+  - {name: honest-twice, flows: [{treatment: honest, count: 2}]}
+  - {name: moved-twice, flows: [{treatment: moved, count: 2}]}
 probes:
   - {treatment: probe, beside: false, alone: 3s}
   - {treatment: boast, beside: false, alone: 3s}
@@ -175,8 +179,8 @@ func TestFalseFiguresInField(t *testing.T) {
 	}
 	r := p.start("rehearse", p.plan("lying.yaml", lyingInField), "--real-path", "--catalog", catalog, "--drivers", boasters(t, p.bin))
 	r.wait(4 * time.Minute) // its exit code says that trials failed
-	reasons := map[string]string{"moved": journal.ReasonFasterThanPackets, "boast": journal.ReasonMoreThanSent}
-	words := map[string]string{"moved": "on this node's radio ", "boast": " to its listener arrived over the radio"}
+	reasons := map[string]string{"moved": journal.ReasonFasterThanPackets, "boast": journal.ReasonMoreThanSent, "moved-twice": journal.ReasonFasterThanPackets}
+	words := map[string]string{"moved": "on this node's radio ", "boast": " to its listener arrived over the radio", "moved-twice": "of 2 transfers to one listener"}
 	for _, tr := range p.exported().Runs[0].Trials {
 		left := attemptsLeft(&tr)
 		if len(left) != 1 {

@@ -32,6 +32,10 @@ treatments:
   - {name: daemon, protocol: plain, options: {fault: daemon}}
   - {name: moved, protocol: plain, options: {shift: 450, pace: 40ms}}
   - {name: connected-early, protocol: plain, options: {shift: -1000, pace: 40ms}}
+mixes:
+  - {name: honest-twice, flows: [{treatment: honest, count: 2}]}
+  - {name: moved-twice, flows: [{treatment: moved, count: 2}]}
+  - {name: early-twice, flows: [{treatment: connected-early, count: 2}]}
 iterations: 2
 order: fixed
 seed: 1
@@ -47,8 +51,8 @@ func expectLies(t *testing.T, p *program, table, moved, early string, short ...s
 	t.Helper()
 	// Where the radio loses the first packet, a second is waited for before the next one,
 	// which the driver then counts to the transfer: that alone is too long.
-	reasons := map[string][]string{"short-and-slow": short, "connected-early": {early, journal.ReasonLongerThanRun}}
-	want := map[string]string{"honest": "", "daemon": "", "slow-clock": journal.ReasonShorterThanRun, "fast-clock": journal.ReasonLongerThanRun,
+	reasons := map[string][]string{"short-and-slow": short, "connected-early": {early, journal.ReasonLongerThanRun}, "early-twice": {early, journal.ReasonLongerThanRun}}
+	want := map[string]string{"honest": "", "daemon": "", "honest-twice": "", "moved-twice": moved, "early-twice": early, "slow-clock": journal.ReasonShorterThanRun, "fast-clock": journal.ReasonLongerThanRun,
 		"moved": moved, "connected-early": early, "short-and-slow": short[0], "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
 	ds := p.exported()
 	for _, tr := range ds.Runs[0].Trials {

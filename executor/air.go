@@ -34,6 +34,14 @@ func (n *node) relayStation(t *runsheet.Treatment, v *runsheet.Via) figures.Stat
 	return figures.Station{At: v.At, Port: n.paths.port(v.At, journal.ListenerName{Treatment: t.Name, At: v.At}, v.Port)}
 }
 
+// ports are those of the listeners on a flow's way.
+func (f *flow) ports() (out []int) {
+	for _, s := range f.node.stations(f) {
+		out = append(out, s.Port)
+	}
+	return out
+}
+
 func (n *node) stationsOf(flows []*flow) []figures.Station {
 	var out []figures.Station
 	for _, f := range flows {
@@ -42,9 +50,8 @@ func (n *node) stationsOf(flows []*flow) []figures.Station {
 	return out
 }
 
-// holdCounts holds what the flows' drivers counted, and the times of a treatment's only
-// flow, against what the emulated radios did. Flows of one treatment have one port, and are
-// held together.
+// holdCounts holds what the flows' drivers counted, and their times, against what the
+// emulated radios did. Flows of one treatment have one port, and are held together.
 func (n *node) holdCounts(flows []*flow, traffic []radiocontrol.Traffic) {
 	type group struct {
 		treatment string
@@ -64,14 +71,23 @@ func (n *node) holdCounts(flows []*flow, traffic []radiocontrol.Traffic) {
 		} else if again, ok := sentAgain(all); ok {
 			wrong = figures.Repaired(again, g.from, stations[0], traffic)
 		}
-		if f := all[0]; wrong == nil && !g.probe && len(all) == 1 && f.result.Verdict == journal.Succeeded && f.spec.ClientAt() == g.from {
-			x := f.figures()
-			wrong = figures.Packets(n.sheet.Network, &x, time.Duration(f.result.ConnectNS), traffic, stations)
+		if wrong == nil && !g.probe && all[0].spec.ClientAt() == g.from {
+			wrong = figures.Packets(n.sheet.Network, timesOf(all), len(all), traffic, stations)
 		}
 		for _, f := range all {
 			f.invalidate(wrong)
 		}
 	}
+}
+
+// timesOf are those of the flows that succeeded.
+func timesOf(flows []*flow) (out []figures.Times) {
+	for _, f := range flows {
+		if f.result.Verdict == journal.Succeeded {
+			out = append(out, figures.Times{Flow: f.figures(), Connect: time.Duration(f.result.ConnectNS)})
+		}
+	}
+	return out
 }
 
 // arrivedOf is how many packets of probes have arrived, as their drivers say.

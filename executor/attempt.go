@@ -106,7 +106,7 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 	defer closeSources(sources)
 	name := fmt.Sprintf("%s/%d/%d", a.node.runID, trial.Index, n)
 	opened, before := a.node.clock.Now(), a.node.count() // before the channel's clock starts
-	if err := a.emulator.begin(ctx, name, trial, a.capture(trial.Index, n)); err != nil {
+	if err := a.emulator.begin(ctx, name, trial, flows, a.capture(trial.Index, n)); err != nil {
 		abortAll(ctx, flows)
 		return journal.ReasonRadioDown, err
 	}

@@ -56,10 +56,10 @@ func CheckTransfers(ctx context.Context, cfg Config, took func(trial *runsheet.T
 func (n *node) checkTrial(ctx context.Context, e *emulator, trial *runsheet.Trial) (out []CheckedFlow, err error) {
 	e.quiet(ctx, true)
 	name := fmt.Sprintf("%s/%d/1", n.runID, trial.Index)
-	if err := e.begin(ctx, name, trial, ""); err != nil {
+	flows := newFlows(n, trial.Index, 1)
+	if err := e.begin(ctx, name, trial, flows, ""); err != nil {
 		return nil, err
 	}
-	flows := newFlows(n, trial.Index, 1)
 	runAll(ctx, flows, n.clock.Now())
 	if _, err := e.end(ctx, name); err != nil {
 		n.log.Warn("the emulated radio does not report on a transfer of a preflight", "error", err)

@@ -103,18 +103,24 @@ type Interface interface {
 
 // PacketsTook is what left this node over its radios for one connection to a listener.
 type PacketsTook struct {
-	Port  int           // of the listener
-	Bytes int64         // without the least headers
-	Took  time.Duration // from when its payload had begun until as many bytes as the payload has had left; 0: that is not known
+	Port       int           // of the listener
+	Bytes      int64         // without the least headers
+	Took       time.Duration // from when its payload had begun until as many bytes as the least payload has had left; 0: that is not known
+	Connecting time.Duration // from its first packet until the listener's first one; 0: that is not known
 }
+
+// Payloads are those of an attempt's flows to a listener, in bytes.
+type Payloads struct{ Least, Sum int64 }
 
 // PacketsSent notes when packets leave this node over its radios, whatever their drivers say.
 type PacketsSent interface {
-	// Begin begins anew, with an attempt whose flows carry so many bytes to listeners, by
+	// Begin begins anew, with an attempt whose flows carry these payloads to listeners, by
 	// their ports.
-	Begin(sizes map[int]int64) error
-	// Took returns what has left since Begin.
-	Took() ([]PacketsTook, error)
+	Begin(payloads map[int]Payloads) error
+	// Took returns what has left since Begin: of each connection, and by the listener's port
+	// the time from when the first payload had begun until as many bytes as the sum has had
+	// left over all connections, where that is known.
+	Took() (connections []PacketsTook, whole map[int]time.Duration, err error)
 }
 
 // PacketsArrived notes when packets arrive at this node over its radios, whatever their

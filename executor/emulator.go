@@ -109,8 +109,9 @@ func (e *emulator) quiet(ctx context.Context, inOrder bool) {
 	}
 }
 
-// begin starts the channel of a trial; capture names its packet log, empty for none.
-func (e *emulator) begin(ctx context.Context, name string, trial *runsheet.Trial, capture string) error {
+// begin starts the channel of a trial; capture names its packet log, empty for none. flows
+// are those of the attempt, of which the trial's come first.
+func (e *emulator) begin(ctx context.Context, name string, trial *runsheet.Trial, flows []*flow, capture string) error {
 	if e.radio == nil {
 		return ctx.Err()
 	}
@@ -119,12 +120,12 @@ func (e *emulator) begin(ctx context.Context, name string, trial *runsheet.Trial
 	if w := runsheet.WindowLength(trial.Flows); w > 0 {
 		b.Window = w + e.tolerance.Of(w)
 	}
-	for _, f := range trial.Flows {
+	for i, f := range trial.Flows {
 		size := f.SizeBytes
 		if f.Duration > 0 {
 			size = 0 // a flow bounded by time has no Ideal: its size is only a bound
 		}
-		b.Flows = append(b.Flows, radiocontrol.Flow{From: f.From, To: f.To, SizeBytes: size, Recut: e.recut(&f)})
+		b.Flows = append(b.Flows, radiocontrol.Flow{From: f.From, To: f.To, SizeBytes: size, Recut: e.recut(&f), Ports: flows[i].ports()})
 	}
 	failed := false
 	err := e.retry(ctx, func(ctx context.Context) error {

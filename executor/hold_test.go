@@ -56,16 +56,19 @@ func TestAnswersThatTakeAnotherWay(t *testing.T) {
 // fakeTimes are packets' times that a test gives.
 type fakeTimes struct {
 	sent       []PacketsTook
+	whole      map[int]time.Duration
 	begin, end error
-	sizes      []map[int]int64
+	payloads   []map[int]Payloads
 }
 
-func (f *fakeTimes) Begin(sizes map[int]int64) error {
-	f.sizes = append(f.sizes, sizes)
+func (f *fakeTimes) Begin(payloads map[int]Payloads) error {
+	f.payloads = append(f.payloads, payloads)
 	return f.begin
 }
 
-func (f *fakeTimes) Took() ([]PacketsTook, error) { return f.sent, f.end }
+func (f *fakeTimes) Took() ([]PacketsTook, map[int]time.Duration, error) {
+	return f.sent, f.whole, f.end
+}
 
 // Over real radios a transfer of 100 ms is held against the packets that left this node
 // for its listener, where they are known.
@@ -80,6 +83,8 @@ func TestTimesAreHeldAgainstPackets(t *testing.T) {
 		"longer":               {fakeTimes{sent: []PacketsTook{{Port: port, Bytes: 2000, Took: 110 * ms}}}, false},
 		"one left from before": {fakeTimes{sent: []PacketsTook{{Port: port, Bytes: 2000, Took: 110 * ms}, {Port: port, Bytes: 2000, Took: 90 * ms}}}, true},
 		"fewer bytes":          {fakeTimes{sent: []PacketsTook{{Port: port, Bytes: 500}}}, true},
+		"divided":              {fakeTimes{sent: []PacketsTook{{Port: port, Bytes: 500}, {Port: port, Bytes: 500}}, whole: map[int]time.Duration{port: 110 * ms}}, false},
+		"connecting is longer": {fakeTimes{sent: []PacketsTook{{Port: port, Bytes: 2000, Took: 100 * ms, Connecting: time.Hour}}}, false},
 		"another listener's":   {fakeTimes{sent: []PacketsTook{{Port: port + 1, Bytes: 2000, Took: 110 * ms}}}, true},
 		"none":                 {fakeTimes{}, true},
 		"not begun":            {fakeTimes{begin: errors.New("no radio"), sent: []PacketsTook{{Port: port, Bytes: 2000, Took: 110 * ms}}}, true},
@@ -97,45 +102,47 @@ func TestTimesAreHeldAgainstPackets(t *testing.T) {
 					want = []string{"start 0/1", "end 0/1 invalid faster-than-packets", "trial 0 invalid", "run completed"}
 				}
 				sameStory(t, j, want...)
-				require.Equal(t, []map[int]int64{{port: 1000}}, c.times.sizes)
+				require.Equal(t, []map[int]Payloads{{port: {1000, 1000}}}, c.times.payloads)
 			})
 		})
 	}
 }
 
-// Of several flows those are held against packets that start on this node, carry a payload
-// of a size, and have a listener of their own.
+// Of several flows those are held against packets that start on this node and carry a
+// payload of a size, to a listener with no others.
 func TestWhichFlowsAreHeldAgainstPackets(t *testing.T) {
 	sheet, err := runsheet.Decode(testSheet(t, 1, 1))
 	require.NoError(t, err)
 	client, relay, server := radio.RoleClient, radio.RoleRelay, radio.RoleServer
 	a := runsheet.Flow{Treatment: "a", From: client, To: server, SizeBytes: 1000}
 	b := runsheet.Flow{Treatment: "b", From: client, To: server, SizeBytes: 2000}
-	timed, elsewhere, answers := b, b, b
+	timed, elsewhere, answers, smaller := b, b, b, b
+	smaller.SizeBytes = 500
 	timed.Duration, timed.SizeBytes = time.Second, 0
 	elsewhere.From = relay
 	answers.From, answers.To = server, client
 	for name, c := range map[string]struct {
 		flows  []runsheet.Flow
-		client map[int]int64
-		relay  map[int]int64
+		client map[int]Payloads
+		relay  map[int]Payloads
 	}{
-		"two listeners":           {[]runsheet.Flow{a, b}, map[int]int64{5001: 1000, 5002: 2000}, nil},
-		"one listener":            {[]runsheet.Flow{a, b, b}, map[int]int64{5001: 1000}, nil},
-		"one that a time ends":    {[]runsheet.Flow{a, timed}, map[int]int64{5001: 1000}, nil},
-		"one of another node":     {[]runsheet.Flow{a, elsewhere}, map[int]int64{5001: 1000}, map[int]int64{5002: 2000}},
-		"one that the server has": {[]runsheet.Flow{a, answers}, map[int]int64{5001: 1000}, nil},
+		"two listeners":           {[]runsheet.Flow{a, b}, map[int]Payloads{5001: {1000, 1000}, 5002: {2000, 2000}}, nil},
+		"one listener":            {[]runsheet.Flow{a, b, smaller}, map[int]Payloads{5001: {1000, 1000}, 5002: {500, 2500}}, nil},
+		"one that a time ends":    {[]runsheet.Flow{a, timed}, map[int]Payloads{5001: {1000, 1000}}, nil},
+		"one of two is timed":     {[]runsheet.Flow{a, b, timed}, map[int]Payloads{5001: {1000, 1000}}, nil},
+		"one of another node":     {[]runsheet.Flow{a, elsewhere}, map[int]Payloads{5001: {1000, 1000}}, map[int]Payloads{5002: {2000, 2000}}},
+		"one that the server has": {[]runsheet.Flow{a, answers}, map[int]Payloads{5001: {1000, 1000}}, nil},
 		"none":                    {[]runsheet.Flow{timed}, nil, nil},
 	} {
 		sheet.Trials[0].Flows = c.flows
-		for role, want := range map[radio.Role]map[int]int64{client: c.client, relay: c.relay} {
+		for role, want := range map[radio.Role]map[int]Payloads{client: c.client, relay: c.relay} {
 			times := &fakeTimes{}
 			n := newNode(Config{RunID: "r", Role: role, PacketsSent: times}, sheet)
 			own, _ := split(newFlows(n, 0, 1), role)
 			n.timePackets(own)
-			var got map[int]int64
-			if len(times.sizes) > 0 {
-				got = times.sizes[0]
+			var got map[int]Payloads
+			if len(times.payloads) > 0 {
+				got = times.payloads[0]
 			}
 			require.Equal(t, want, got, "%s, %s", name, role)
 		}

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"slices"
 	"time"
 
 	"linktrial/executor/figures"
@@ -8,46 +9,75 @@ import (
 )
 
 // timePackets begins to note when packets leave this node, for an attempt's flows that start
-// here; the returned function holds the times of those that have a listener of their own and
-// carry a payload of a size against them. Flows to one listener cannot be told apart.
+// here; the returned function holds the times of those against them that carry a payload of
+// a size, to a listener with no others.
 func (n *node) timePackets(flows []*flow) (hold func()) {
 	nothing := func() {}
 	if n.packets == nil {
 		return nothing
 	}
-	to, sizes := map[int]*flow{}, map[int]int64{}
+	to, payloads := map[int][]*flow{}, map[int]Payloads{}
 	for _, f := range flows {
 		port := n.firstPort(f)
-		if _, several := to[port]; several || f.probe || f.spec.Duration > 0 || f.spec.From != n.role || f.spec.ClientAt() != n.role {
-			to[port] = nil
-			delete(sizes, port)
+		to[port] = append(to[port], f)
+	}
+	for port, all := range to {
+		if slices.ContainsFunc(all, func(f *flow) bool {
+			return f.probe || f.spec.Duration > 0 || f.spec.From != n.role || f.spec.ClientAt() != n.role
+		}) {
 			continue
 		}
-		to[port], sizes[port] = f, f.spec.SizeBytes
+		payloads[port] = payloadsOf(all)
 	}
-	if len(sizes) == 0 {
+	if len(payloads) == 0 {
 		return nothing
 	}
 	unknown := func(err error) {
 		n.log.Warn("packets of an attempt are not timed: the drivers' times are not held against them", "error", err)
 	}
-	if err := n.packets.Begin(sizes); err != nil {
+	if err := n.packets.Begin(payloads); err != nil {
 		unknown(err)
 		return nothing
 	}
 	return func() {
-		sent, err := n.packets.Took()
+		sent, whole, err := n.packets.Took()
 		if err != nil {
 			unknown(err)
 			return
 		}
-		for port, f := range to {
-			if f != nil && f.result.Verdict == journal.Succeeded {
-				x := f.figures()
-				f.invalidate(figures.Left(&x, leastTook(sent, port)))
+		for port := range payloads {
+			wrong := figures.Left(timesOf(to[port]), n.leftFor(sent, to[port][0], port), whole[port])
+			for _, f := range to[port] {
+				f.invalidate(wrong)
 			}
 		}
 	}
+}
+
+func payloadsOf(flows []*flow) (p Payloads) {
+	for i, f := range flows {
+		if p.Sum += f.spec.SizeBytes; i == 0 || f.spec.SizeBytes < p.Least {
+			p.Least = f.spec.SizeBytes
+		}
+	}
+	return p
+}
+
+// leftFor are the connections to the port of the first listener on a flow's way. A relay
+// process beside the client may have opened them before the client did.
+func (n *node) leftFor(sent []PacketsTook, f *flow, port int) (out []figures.LeftConnection) {
+	opens := n.stations(f)[0].At != n.role
+	for _, s := range sent {
+		if s.Port != port {
+			continue
+		}
+		c := figures.LeftConnection{Took: s.Took}
+		if opens {
+			c.Connecting = s.Connecting
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // firstPort is that of the first listener on a flow's way that is not on this node.
@@ -58,17 +88,6 @@ func (n *node) firstPort(f *flow) int {
 		}
 	}
 	return 0
-}
-
-// leastTook is the shortest time in which a connection to a listener took as many bytes as
-// the payload has; 0: none did. What an attempt before has left behind may be one.
-func leastTook(sent []PacketsTook, port int) (least time.Duration) {
-	for _, s := range sent {
-		if s.Port == port && s.Took > 0 && (least == 0 || s.Took < least) {
-			least = s.Took
-		}
-	}
-	return least
 }
 
 // timesPackets reports whether the packets of the listener's transfers are timed.

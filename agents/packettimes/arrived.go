@@ -34,7 +34,7 @@ func (a *Arrived) Listen(port int, size int64) error {
 	if _, err := a.take(port); err != nil {
 		return err
 	}
-	return a.expect(port, size)
+	return a.expect(port, size, 0)
 }
 
 // Ended implements [executor.PacketsArrived]. A client's port may be one that a transfer

@@ -22,7 +22,7 @@ const opening = radiocontrol.Opening
 type notes struct {
 	attached
 	connections *ebpf.Map // connection: moments
-	sizes       *ebpf.Map // of the payload for each listener, by its port from [runsheet.FirstPort] on
+	listeners   *ebpf.Map // listener, by its port from [runsheet.FirstPort] on
 	packets     *ebpf.Map // how many have passed to each listener, in the same way; then of whose the port is not known
 }
 
@@ -38,15 +38,32 @@ type connection struct {
 
 // moments are as the program has them. Times are of CLOCK_MONOTONIC; 0: it has not come.
 type moments struct {
-	Answered uint64 // 1: a packet of the listener has passed
+	First    uint64 // when its first packet passed, where that was to the listener
+	Answered uint64 // when the listener's first packet passed
 	Bytes    uint64 // to the listener, without the least headers
 	Since    uint64 // those of them that passed after the listener's first packet
 	Flowing  uint64 // when these were more than [radiocontrol.Opening]
-	All      uint64 // when Bytes were as many as the payload has
+	All      uint64 // when Bytes were as many as the least payload has
 }
 
-// took is the time from when the payload had begun until as many bytes as it has had
-// passed; 0: that is not known.
+// listener is as the program has it.
+type listener struct {
+	Least, Sum uint64 // of its payloads, in bytes; 0: that is not known
+	Bytes      uint64 // to it, over all connections, without the least headers; counted where Sum is known
+	All        uint64 // when Bytes were as many as Sum
+}
+
+// connecting is the time from the connection's first packet to the listener until the first
+// one of the listener; 0: that is not known.
+func (m *moments) connecting() time.Duration {
+	if m.First == 0 || m.Answered <= m.First {
+		return 0
+	}
+	return time.Duration(m.Answered - m.First)
+}
+
+// took is the time from when the payload had begun until as many bytes as the least has
+// had passed; 0: that is not known.
 func (m *moments) took() time.Duration {
 	if m.Flowing == 0 || m.All <= m.Flowing {
 		return 0
@@ -70,13 +87,13 @@ func load(d direction) (*notes, error) {
 	var err error
 	n.connections, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_times", Type: ebpf.LRUHash, KeySize: keyBytes, ValueSize: valueBytes, MaxEntries: mostConnections})
 	if err == nil {
-		n.sizes, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_sizes", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: runsheet.LastPort - runsheet.FirstPort + 1})
+		n.listeners, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_listeners", Type: ebpf.Array, KeySize: 4, ValueSize: listenerBytes, MaxEntries: runsheet.LastPort - runsheet.FirstPort + 1})
 	}
 	if err == nil {
 		n.packets, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_packets", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: unknownPort + 1})
 	}
 	if err == nil {
-		n.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lt_times", Type: ebpf.SocketFilter, License: "MIT", Instructions: instructions(d, n.connections.FD(), n.sizes.FD(), n.packets.FD())})
+		n.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lt_times", Type: ebpf.SocketFilter, License: "MIT", Instructions: instructions(d, n.connections.FD(), n.listeners.FD(), n.packets.FD())})
 	}
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -84,12 +101,13 @@ func load(d direction) (*notes, error) {
 	return n, nil
 }
 
-// expect says how many bytes the payload of a listener's transfers has; 0: that is not known.
-func (n *notes) expect(port int, size int64) error {
+// expect begins anew with a listener, of whose transfers' payloads the least and the sum are
+// given, in bytes; 0: that is not known.
+func (n *notes) expect(port int, least, sum int64) error {
 	if !runsheet.ListenerPort(port) {
 		return fmt.Errorf("packets of transfers: port %d, expected %d to %d", port, runsheet.FirstPort, runsheet.LastPort)
 	}
-	if err := n.sizes.Put(uint32(port-runsheet.FirstPort), uint64(size)); err != nil {
+	if err := n.listeners.Put(uint32(port-runsheet.FirstPort), listener{Least: uint64(least), Sum: uint64(sum)}); err != nil {
 		return fmt.Errorf("packets of transfers: %w", err)
 	}
 	return nil
@@ -123,6 +141,36 @@ func (n *notes) kept() (map[connection]moments, error) {
 	return out, nil
 }
 
+// whole is the time from when a payload to a listener had begun until as many bytes as the
+// sum has had passed over all connections, of which kept has those; 0: that is not known.
+// Those that may be left of an attempt before began nothing, but for the one that sent most.
+func (n *notes) whole(port int, kept map[connection]moments, before map[connection]bool) (time.Duration, error) {
+	var l listener
+	if err := n.listeners.Lookup(uint32(port-runsheet.FirstPort), &l); err != nil {
+		return 0, fmt.Errorf("packets to port %d: %w", port, err)
+	}
+	var most moments
+	began := uint64(0)
+	for k, m := range kept {
+		if int(k.Listener) != port {
+			continue
+		}
+		if m.Bytes > most.Bytes {
+			most = m
+		}
+		if !before[k] && m.Flowing > 0 && (began == 0 || m.Flowing < began) {
+			began = m.Flowing
+		}
+	}
+	if began == 0 || most.Flowing > 0 && most.Flowing < began {
+		began = most.Flowing
+	}
+	if began == 0 || l.All <= began {
+		return 0, nil
+	}
+	return time.Duration(l.All - began), nil
+}
+
 // forget forgets a connection; what passes later is of another one.
 func (n *notes) forget(k connection) error {
 	if err := n.connections.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -134,5 +182,5 @@ func (n *notes) forget(k connection) error {
 // Close ends it.
 func (n *notes) Close() error {
 	n.detach()
-	return closeAll(n.program, n.connections, n.sizes, n.packets)
+	return closeAll(n.program, n.connections, n.listeners, n.packets)
 }

@@ -108,10 +108,11 @@ func TestSent(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
 	const size, over = 200_000, 500 * time.Millisecond
-	sizes := map[int]int64{5001: size, 5002: size, 5003: size, 5004: size}
+	one := executor.Payloads{Least: size, Sum: size}
+	payloads := map[int]executor.Payloads{5001: one, 5002: one, 5003: one, 5004: one}
 	tcp := func(address string) time.Duration {
 		t.Helper()
-		require.NoError(t, c.Begin(sizes))
+		require.NoError(t, c.Begin(payloads))
 		wait := f.takes(address)
 		began := time.Now()
 		conn, err := net.Dial("tcp", address)
@@ -123,10 +124,12 @@ func TestSent(t *testing.T) {
 	}
 	sent := func(port int, took time.Duration) executor.PacketsTook {
 		t.Helper()
-		all, err := c.Took()
+		all, whole, err := c.Took()
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		require.Equal(t, port, all[0].Port)
+		require.InDelta(t, all[0].Took, whole[port], float64(time.Millisecond))
+		require.Positive(t, all[0].Connecting)
 		require.GreaterOrEqual(t, all[0].Bytes, int64(size))
 		require.LessOrEqual(t, all[0].Took, took)
 		// The first step of ten has more than 16 KiB.
@@ -143,12 +146,12 @@ func TestSent(t *testing.T) {
 	}
 
 	tcp("10.91.1.2:4999") // no listener's port
-	all, err := c.Took()
+	all, _, err := c.Took()
 	require.NoError(t, err)
 	require.Empty(t, all)
 
 	// Datagrams: the payload has not begun until the other end has sent one.
-	require.NoError(t, c.Begin(sizes))
+	require.NoError(t, c.Begin(payloads))
 	var server net.PacketConn
 	f.do(func() (err error) {
 		server, err = net.ListenPacket("udp", "10.91.1.2:5003")
@@ -159,9 +162,9 @@ func TestSent(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }() // nothing is lost
 	send(t, conn, size, 0)
-	all, err = c.Took()
+	all, _, err = c.Took()
 	require.NoError(t, err)
-	require.Equal(t, []executor.PacketsTook{{Port: 5003, Bytes: size}}, all)
+	require.Equal(t, []executor.PacketsTook{{Port: 5003, Bytes: size}}, all, "the listener has sent nothing")
 	_, client, err := server.ReadFrom(make([]byte, 2000))
 	require.NoError(t, err)
 	_, err = server.WriteTo([]byte{1}, client)
@@ -169,45 +172,131 @@ func TestSent(t *testing.T) {
 	_, err = conn.Read(make([]byte, 10))
 	require.NoError(t, err)
 	send(t, conn, size, 0)
-	all, err = c.Took() // as many bytes as the payload has had left before it began
+	all, _, err = c.Took() // as many bytes as the payload has had left before it began
 	require.NoError(t, err)
-	require.Equal(t, []executor.PacketsTook{{Port: 5003, Bytes: 2 * size}}, all)
-	require.NoError(t, c.Begin(sizes))
+	require.Len(t, all, 1)
+	require.Equal(t, int64(2*size), all[0].Bytes)
+	require.Zero(t, all[0].Took)
+	require.NoError(t, c.Begin(payloads))
 	_, err = server.WriteTo([]byte{1}, client)
 	require.NoError(t, err)
 	_, err = conn.Read(make([]byte, 10))
 	require.NoError(t, err)
 	took := send(t, conn, size, over)
-	require.Equal(t, int64(size), sent(5003, took).Bytes)
+	all, whole, err := c.Took()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, int64(size), all[0].Bytes)
+	require.LessOrEqual(t, all[0].Took, took)
+	require.Greater(t, all[0].Took, over*8/10)
+	require.Zero(t, all[0].Connecting, "the listener began")
+	require.InDelta(t, all[0].Took, whole[5003], float64(time.Millisecond), "it may be left from before, and sent most")
 
 	// An interface that has come anew is found again.
 	namespacetest.IP(t, "link del radio0")
 	f.radio()
 	took = tcp("10.91.1.2:5004")
 	sent(5004, took)
-	require.NoError(t, c.Begin(sizes))
-	all, err = c.Took()
+	require.NoError(t, c.Begin(payloads))
+	all, _, err = c.Took()
 	require.NoError(t, err)
 	require.Empty(t, all)
 
 	// A listener of which no size is known.
-	require.NoError(t, c.Begin(map[int]int64{5001: size}))
+	require.NoError(t, c.Begin(map[int]executor.Payloads{5001: one}))
 	wait := f.takes("10.91.1.2:5004")
 	conn, err = net.Dial("tcp", "10.91.1.2:5004")
 	require.NoError(t, err)
 	send(t, conn, size, 0)
 	require.NoError(t, conn.Close())
 	wait()
-	all, err = c.Took()
+	all, _, err = c.Took()
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Zero(t, all[0].Took)
-	require.ErrorContains(t, c.Begin(map[int]int64{80: size}), "port 80, expected 5001 to 5999")
+	require.ErrorContains(t, c.Begin(map[int]executor.Payloads{80: one}), "port 80, expected 5001 to 5999")
 
 	namespacetest.IP(t, "link del radio0")
-	require.ErrorContains(t, c.Begin(sizes), "radio0")
+	require.ErrorContains(t, c.Begin(payloads), "radio0")
 	_, err = packettimes.StartSent("radio0")
 	require.ErrorContains(t, err, "radio0")
+}
+
+// What several connections to one listener took is told apart, and what they took together
+// where the payload is divided over them: also one after the other.
+func TestSentOverSeveralConnections(t *testing.T) {
+	if !namespacetest.Alone(t) {
+		return
+	}
+	f := newFar(t)
+	c, err := packettimes.StartSent("radio0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	var server net.PacketConn
+	f.do(func() (err error) {
+		server, err = net.ListenPacket("udp", "10.91.1.2:5001")
+		return err
+	})
+	defer func() { _ = server.Close() }() // nothing is lost
+	const size, wait = 100_000, 100 * time.Millisecond
+	// open is answered after the wait.
+	open := func(port int) net.Conn {
+		t.Helper()
+		conn, err := net.DialUDP("udp", &net.UDPAddr{IP: net.IPv4(10, 91, 1, 1), Port: port}, &net.UDPAddr{IP: net.IPv4(10, 91, 1, 2), Port: 5001})
+		require.NoError(t, err)
+		_, err = conn.Write([]byte{1})
+		require.NoError(t, err)
+		time.Sleep(wait)
+		_, err = server.WriteTo([]byte{1}, conn.LocalAddr())
+		require.NoError(t, err)
+		_, err = conn.Read(make([]byte, 10))
+		require.NoError(t, err)
+		return conn
+	}
+	begin := func(p executor.Payloads) { require.NoError(t, c.Begin(map[int]executor.Payloads{5001: p})) }
+
+	begin(executor.Payloads{Least: size, Sum: 3 * size})
+	for i, over := range []time.Duration{4 * wait, 2 * wait} {
+		conn := open(40001 + i)
+		send(t, conn, size*(2-i), over)
+		require.NoError(t, conn.Close())
+	}
+	all, whole, err := c.Took()
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	if all[0].Took < all[1].Took {
+		all[0], all[1] = all[1], all[0]
+	}
+	for i, least := range []time.Duration{wait, wait} { // the longer one has as many bytes as the least payload after half of its time
+		require.Greater(t, all[i].Took, least)
+		require.Greater(t, all[i].Connecting, wait*9/10)
+		require.Less(t, all[i].Connecting, 3*time.Second)
+	}
+	require.Greater(t, whole[5001], 6*wait)
+
+	// Divided, one part after the other: the second part alone would be half of the time.
+	divided := func(first, second int) (took, ofSecond time.Duration) {
+		t.Helper()
+		begin(executor.Payloads{Least: size, Sum: size})
+		a, b := open(first), open(second)
+		send(t, a, size*2/5, 3*wait)
+		ofSecond = send(t, b, size*3/5, 3*wait)
+		require.NoError(t, errors.Join(a.Close(), b.Close()))
+		all, whole, err := c.Took()
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		require.Zero(t, all[0].Took+all[1].Took)
+		return whole[5001], ofSecond
+	}
+	const begun = 4 * wait // 16 KiB are gone after four of nine steps
+	took, _ := divided(40003, 40004)
+	require.Greater(t, took, begun)
+	// What an attempt before may have left began nothing, where it has not sent most.
+	took, second := divided(40003, 40005)
+	require.Greater(t, took, 2*wait*9/10)
+	require.LessOrEqual(t, took, second)
+	took, _ = divided(40006, 40003)
+	require.Greater(t, took, begun)
 }
 
 // At the node that listens, what arrives is noted of each transfer, whatever those before

@@ -7,15 +7,22 @@ import (
 	"linktrial/executor/runsheet"
 )
 
-// The layout of [connection] and [moments], as the kernel keeps them.
+// The layout of [connection], [moments] and [listener], as the kernel keeps them.
 const (
 	keyBytes      = 8
-	valueBytes    = 40
-	fieldAnswered = 0
-	fieldBytes    = 8
-	fieldSince    = 16
-	fieldFlowing  = 24
-	fieldAll      = 32
+	valueBytes    = 48
+	fieldFirst    = 0
+	fieldAnswered = 8
+	fieldBytes    = 16
+	fieldSince    = 24
+	fieldFlowing  = 32
+	fieldAll      = 40
+
+	listenerBytes = 32
+	listenerLeast = 0
+	listenerSum   = 8
+	listenerSent  = 16
+	listenerAll   = 24
 )
 
 // The fields of struct __sk_buff (linux/bpf.h) that are read.
@@ -29,7 +36,7 @@ const (
 const (
 	stackKey   = -8
 	stackPort  = -16 // the key of the size and of the count: the listener's port, from [runsheet.FirstPort] on
-	stackValue = -56
+	stackValue = -72
 
 	stackOffset = -24 // where the transport's header begins; of [headers]
 )
@@ -102,8 +109,8 @@ func headers(out string) asm.Instructions {
 //
 // Registers: R6 the packet, R7 its length, then without headers; R8 where the transport's
 // header begins, then the ports; R9 the protocol, then what is kept of the connection.
-func instructions(d direction, connections, sizes, packets int) asm.Instructions {
-	const payload, known, have, carries, counted, several, out = "payload", "known", "have", "carries", "counted", "several", "out"
+func instructions(d direction, connections, listeners, packets int) asm.Instructions {
+	const payload, known, answers, have, carries, counted, several, single, out = "payload", "known", "answers", "have", "carries", "counted", "several", "single", "out"
 	p := headers(out)
 	// The length without headers: never less than that of the payload.
 	for i, h := range leastHeaders {
@@ -150,12 +157,16 @@ func instructions(d direction, connections, sizes, packets int) asm.Instructions
 		asm.FnMapLookupElem.Call(),
 		asm.JNE.Imm(asm.R0, 0, have),
 		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.RFP, stackValue+fieldFirst, asm.R1, asm.DWord),
 		asm.StoreMem(asm.RFP, stackValue+fieldAnswered, asm.R1, asm.DWord),
 		asm.StoreMem(asm.RFP, stackValue+fieldBytes, asm.R1, asm.DWord),
 		asm.StoreMem(asm.RFP, stackValue+fieldSince, asm.R1, asm.DWord),
 		asm.StoreMem(asm.RFP, stackValue+fieldFlowing, asm.R1, asm.DWord),
 		asm.StoreMem(asm.RFP, stackValue+fieldAll, asm.R1, asm.DWord),
-		asm.LoadMapPtr(asm.R1, connections),
+		asm.JNE.Imm(asm.R8, d.payload, answers),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.RFP, stackValue+fieldFirst, asm.R0, asm.DWord),
+		asm.LoadMapPtr(asm.R1, connections).WithSymbol(answers),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, stackKey),
 		asm.Mov.Reg(asm.R3, asm.RFP),
@@ -170,8 +181,10 @@ func instructions(d direction, connections, sizes, packets int) asm.Instructions
 
 		asm.Mov.Reg(asm.R9, asm.R0).WithSymbol(have),
 		asm.JEq.Imm(asm.R8, d.payload, carries),
-		asm.Mov.Imm(asm.R1, 1),
-		asm.StoreMem(asm.R9, fieldAnswered, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R9, fieldAnswered, asm.DWord),
+		asm.JNE.Imm(asm.R1, 0, out),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.R9, fieldAnswered, asm.R0, asm.DWord),
 		asm.Ja.Label(out),
 
 		asm.LoadMem(asm.R0, asm.R9, fieldAnswered, asm.DWord).WithSymbol(carries),
@@ -197,13 +210,24 @@ func instructions(d direction, connections, sizes, packets int) asm.Instructions
 		asm.Mov.Imm(asm.R1, 1),
 		asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0).WithSymbol(several),
 
-		asm.LoadMapPtr(asm.R1, sizes),
+		asm.LoadMapPtr(asm.R1, listeners),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, stackPort),
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, out),
-		asm.LoadMem(asm.R6, asm.R0, 0, asm.DWord), // the packet is not needed any more
-		asm.Mov.Reg(asm.R8, asm.R7),
+		asm.LoadMem(asm.R6, asm.R0, listenerLeast, asm.DWord), // the packet is not needed any more
+		asm.LoadMem(asm.R1, asm.R0, listenerSum, asm.DWord),
+		asm.JEq.Imm(asm.R1, 0, single),
+		asm.Mov.Reg(asm.R2, asm.R7),
+		fetchAdd(asm.R0, asm.R2, listenerSent), // R2: before
+		asm.JGE.Reg(asm.R2, asm.R1, single),
+		asm.Add.Reg(asm.R2, asm.R7),
+		asm.JLT.Reg(asm.R2, asm.R1, single),
+		asm.Mov.Reg(asm.R8, asm.R0),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.R8, listenerAll, asm.R0, asm.DWord),
+
+		asm.Mov.Reg(asm.R8, asm.R7).WithSymbol(single),
 		fetchAdd(asm.R9, asm.R8, fieldBytes), // R8: before
 		asm.JGE.Reg(asm.R8, asm.R6, out),
 		asm.Add.Reg(asm.R8, asm.R7),

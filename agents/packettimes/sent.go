@@ -1,6 +1,8 @@
 package packettimes
 
 import (
+	"time"
+
 	"linktrial/executor"
 )
 
@@ -8,7 +10,8 @@ import (
 // [Sent.Close]. It implements [executor.PacketsSent].
 type Sent struct {
 	*notes
-	given []int // ports with a size
+	given  []int               // ports with payloads
+	before map[connection]bool // those of the attempts before
 }
 
 // StartSent begins to note. It needs the right to load programs into the kernel (CAP_BPF
@@ -18,22 +21,22 @@ func StartSent(devices ...string) (*Sent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sent{notes: n}, nil
+	return &Sent{notes: n, before: map[connection]bool{}}, nil
 }
 
 // Begin implements [executor.PacketsSent].
-func (s *Sent) Begin(sizes map[int]int64) error {
+func (s *Sent) Begin(payloads map[int]executor.Payloads) error {
 	if err := s.attach(); err != nil {
 		return err
 	}
 	for _, port := range s.given {
-		if err := s.expect(port, 0); err != nil {
+		if err := s.expect(port, 0, 0); err != nil {
 			return err
 		}
 	}
 	s.given = nil
-	for port, size := range sizes {
-		if err := s.expect(port, size); err != nil {
+	for port, p := range payloads {
+		if err := s.expect(port, p.Least, p.Sum); err != nil {
 			return err
 		}
 		s.given = append(s.given, port)
@@ -46,16 +49,25 @@ func (s *Sent) Begin(sizes map[int]int64) error {
 		if err := s.forget(k); err != nil {
 			return err
 		}
+		s.before[k] = true
 	}
 	return nil
 }
 
 // Took implements [executor.PacketsSent].
-func (s *Sent) Took() ([]executor.PacketsTook, error) {
+func (s *Sent) Took() (connections []executor.PacketsTook, whole map[int]time.Duration, err error) {
 	kept, err := s.kept()
-	var out []executor.PacketsTook
-	for k, m := range kept {
-		out = append(out, executor.PacketsTook{Port: int(k.Listener), Bytes: int64(m.Bytes), Took: m.took()})
+	if err != nil {
+		return nil, nil, err
 	}
-	return out, err
+	for k, m := range kept {
+		connections = append(connections, executor.PacketsTook{Port: int(k.Listener), Bytes: int64(m.Bytes), Took: m.took(), Connecting: m.connecting()})
+	}
+	whole = map[int]time.Duration{}
+	for _, port := range s.given {
+		if whole[port], err = s.whole(port, kept, s.before); err != nil {
+			return nil, nil, err
+		}
+	}
+	return connections, whole, nil
 }

@@ -37,8 +37,9 @@ type control struct {
 	socket  net.Listener
 	clients sync.WaitGroup
 
-	mu     sync.Mutex // one request at a time; guards trial and busy
+	mu     sync.Mutex // one request at a time; guards trial, used and busy
 	trial  *trial
+	used   usedPorts // by the trials so far
 	busy   time.Time // when a packet was last seen in a radio
 	connMu sync.Mutex
 	conns  map[net.Conn]bool
@@ -77,7 +78,7 @@ func listen(cfg Config, e *Emulator) (*control, error) {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), s.Close())
 	}
 	nodes = append(nodes, cfg.secondNodes(nodes)...)
-	return &control{e: e, path: cfg.ControlSocket, nodes: nodes, labKey: cfg.LabKey, log: cfg.Logger, socket: s, conns: map[net.Conn]bool{}}, nil
+	return &control{e: e, path: cfg.ControlSocket, nodes: nodes, labKey: cfg.LabKey, log: cfg.Logger, socket: s, conns: map[net.Conn]bool{}, used: usedPorts{first: map[usedPort]int{}}}, nil
 }
 
 // serve accepts clients until close.
@@ -288,7 +289,8 @@ func (c *control) begin(b *radiocontrol.Begin) error {
 		}
 	}
 	if b.Listeners.Last > 0 {
-		t.traffic = newTraffic(b, len(c.e.devices), m.radios, l.now)
+		c.used.trial++
+		t.traffic = newTraffic(b, len(c.e.devices), m.radios, &c.used, l.now)
 	}
 	t.bounds = foresee(n, b.Seed, b.Flows)
 	c.trial = t

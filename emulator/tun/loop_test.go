@@ -54,7 +54,7 @@ func TestLoopAllocatesNothingPerPacket(t *testing.T) {
 	n := pair()
 	n.Links[0].RateBitsPerSecond, n.Links[0].Delay = 1e12, 0
 	l, ends := sockets(t, n)
-	l.observe(newTraffic(&radiocontrol.Begin{Listeners: listening}, len(n.Nodes), l.radios, l.now), nil)
+	l.observe(newTraffic(&radiocontrol.Begin{Listeners: listening}, len(n.Nodes), l.radios, &usedPorts{first: map[usedPort]int{}}, l.now), nil)
 	p, buf := ported("10.77.0.3", unix.IPPROTO_UDP, 40001, 5001, 1000), make([]byte, 2000)
 	events := make([]unix.EpollEvent, 4)
 	step := func() {

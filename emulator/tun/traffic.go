@@ -2,6 +2,7 @@ package tun
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,6 +38,7 @@ type fragmented struct {
 	to, protocol uint8
 	id           uint16
 	number       uint16 // of the kind
+	ports        uint32
 }
 
 // rememberedFragments is how many packets of a node may be sent in fragments among each
@@ -47,6 +49,7 @@ const rememberedFragments = 8
 type source struct {
 	last       headers
 	number     uint16 // of last's kind
+	ports      uint32 // of the packet that was read last
 	known      bool
 	fragments  [rememberedFragments]fragmented
 	fragmentAt int
@@ -60,22 +63,23 @@ type traffic struct {
 	ends      []uint8   // by hop: index of the device that it leads to
 	large     []int32   // by hop: a packet of more bytes is a large one
 	windows   []sliding // by number of the kind, of its last hop
-	payload   int64     // of the trial's flow, in bytes; 0: not one
+	flows     []radiocontrol.Flow
 	moments   []moments // by number of the kind
+	used      *usedPorts
 	clock     func() time.Duration
 	kinds     []kind
 	numbers   map[kind]uint16
 	sources   []source
-	of        []uint16               // number of the kind, by handle of a packet
-	counts    []radiocontrol.Traffic // by number of the kind and hop
+	// By handle of a packet: the number of its kind, and, where it is of a connection to a
+	// listener, the index of that one and one more.
+	of         []uint16
+	connection []uint8
+	counts     []radiocontrol.Traffic // by number of the kind and hop
 }
 
-// newTraffic needs the channel's clock.
-func newTraffic(b *radiocontrol.Begin, devices int, radios []side, clock func() time.Duration) *traffic {
-	t := &traffic{listeners: b.Listeners, window: b.Window, hops: hopsOf(radios), clock: clock, numbers: map[kind]uint16{}, sources: make([]source, devices)}
-	if len(b.Flows) == 1 {
-		t.payload = b.Flows[0].SizeBytes
-	}
+// newTraffic needs the channel's clock, and the ports that trials before have used.
+func newTraffic(b *radiocontrol.Begin, devices int, radios []side, used *usedPorts, clock func() time.Duration) *traffic {
+	t := &traffic{listeners: b.Listeners, window: b.Window, hops: hopsOf(radios), flows: b.Flows, used: used, clock: clock, numbers: map[kind]uint16{}, sources: make([]source, devices)}
 	for i := range radios {
 		for _, h := range radios[i].net.Hops() {
 			t.large = append(t.large, int32(radios[i].mtu/2))
@@ -89,11 +93,16 @@ func newTraffic(b *radiocontrol.Begin, devices int, radios []side, clock func() 
 func (t *traffic) enter(handle uint32, from, to int, ip []byte) {
 	if int(handle) >= len(t.of) {
 		t.of = append(t.of, make([]uint16, int(handle)+chunkBuffers-len(t.of))...)
+		t.connection = append(t.connection, make([]uint8, len(t.of)-len(t.connection))...)
 	}
 	n := t.kindOf(from, to, ip)
-	t.of[handle] = n
-	if t.kinds[n].toListener() {
-		t.moments[n].sent(uint16(t.sources[from].last.ports>>16), len(ip), t.clock)
+	t.of[handle], t.connection[handle] = n, 0
+	ports := t.sources[from].ports
+	switch k := &t.kinds[n]; {
+	case k.toListener():
+		t.connection[handle] = t.sent(n, uint16(ports>>16), len(ip))
+	case k.fromListener():
+		t.connection[handle] = t.answering(n, uint16(ports))
 	}
 }
 
@@ -109,30 +118,32 @@ func (t *traffic) kindOf(from, to int, ip []byte) uint16 {
 	s := &t.sources[from]
 	at := binary.BigEndian.Uint16(ip[6:])
 	if at&fragmentOffset != 0 {
-		if n, ok := s.first(h, binary.BigEndian.Uint16(ip[4:])); ok {
-			return n
+		if f := s.first(h, binary.BigEndian.Uint16(ip[4:])); f != nil {
+			s.ports = f.ports
+			return f.number
 		}
 	} else {
 		h.protocol, h.ports = endsOf(ip)
 	}
+	s.ports = h.ports
 	if !s.known || h != s.last {
 		s.last, s.number, s.known = h, t.numberOf(from, h), true
 	}
 	if at&moreFragments != 0 && at&fragmentOffset == 0 {
-		s.fragments[s.fragmentAt] = fragmented{to: h.to, protocol: ip[9], id: binary.BigEndian.Uint16(ip[4:]), number: s.number}
+		s.fragments[s.fragmentAt] = fragmented{to: h.to, protocol: ip[9], id: binary.BigEndian.Uint16(ip[4:]), number: s.number, ports: h.ports}
 		s.fragmentAt = (s.fragmentAt + 1) % rememberedFragments
 	}
 	return s.number
 }
 
-// first is the number of the kind of the packet that a later fragment belongs to.
-func (s *source) first(h headers, id uint16) (uint16, bool) {
+// first is that of the packet which a later fragment belongs to; nil: it is not known.
+func (s *source) first(h headers, id uint16) *fragmented {
 	for i := range s.fragments {
 		if f := &s.fragments[i]; f.id == id && f.to == h.to && f.protocol == h.protocol {
-			return f.number, true
+			return f
 		}
 	}
-	return 0, false
+	return nil
 }
 
 // endsOf is the protocol and the ports of a packet that is no later fragment. Of an ICMP
@@ -173,12 +184,35 @@ func (t *traffic) numberOf(from int, h headers) uint16 {
 		t.numbers[k] = n
 		t.kinds = append(t.kinds, k)
 		t.counts = append(t.counts, make([]radiocontrol.Traffic, len(t.hops))...)
-		t.moments = append(t.moments, moments{})
+		t.moments = append(t.moments, t.momentsOf(&k))
 		if t.window > 0 {
 			t.windows = append(t.windows, sliding{step: max(1, t.window/windowSteps)})
 		}
 	}
 	return n
+}
+
+// momentsOf are those of a kind, of which no packet has come yet.
+func (t *traffic) momentsOf(k *kind) (m moments) {
+	if !k.toListener() {
+		return m
+	}
+	known := true
+	for i := range t.flows {
+		f := &t.flows[i]
+		if !slices.Contains(f.Ports, int(k.toPort)) {
+			continue
+		}
+		m.flows++
+		known = known && f.SizeBytes > 0
+		if m.payload == 0 || f.SizeBytes < m.payload {
+			m.payload = f.SizeBytes
+		}
+	}
+	if !known {
+		m.payload = 0
+	}
+	return m
 }
 
 // add counts what became of a packet at a hop.
@@ -206,93 +240,6 @@ func (t *traffic) add(e *link.Event) {
 	}
 }
 
-// arrived notes a packet that its last hop has delivered.
-func (t *traffic) arrived(n int, e *link.Event) {
-	if t.window > 0 {
-		t.windows[n].add(e.At, int64(e.Bytes))
-	}
-	k, m := &t.kinds[n], &t.moments[n]
-	switch {
-	case k.toListener():
-		if m.carried += int64(e.Bytes) - overheadOf(k.protocol); m.carriedAt == 0 && t.payload > 0 && m.carried >= t.payload {
-			m.carriedAt = e.At
-		}
-	case k.fromListener() && m.arrivedAt == 0:
-		m.arrivedAt = e.At
-		if there, known := t.numbers[kind{from: k.to, to: k.from, protocol: k.protocol, toPort: k.fromPort}]; known {
-			t.moments[there].answered = true
-		}
-	}
-}
-
-// overheadOf is the least that the headers of a packet with payload take, in bytes: IPv4's
-// without options and its protocol's (RFC 9293, RFC 768, RFC 9260 with one chunk).
-func overheadOf(protocol uint8) int64 {
-	switch protocol {
-	case unix.IPPROTO_TCP:
-		return 20 + 20
-	case unix.IPPROTO_UDP:
-		return 20 + 8
-	case unix.IPPROTO_SCTP:
-		return 20 + 12 + 16
-	}
-	return 20
-}
-
-// moments are those of the packets of a kind; see [radiocontrol.Traffic].
-type moments struct {
-	answered  bool  // a packet has arrived the other way
-	carried   int64 // bytes that arrived, without headers
-	carriedAt time.Duration
-	arrivedAt time.Duration
-	ports     [rememberedPorts]portMoments // to a listener: of the other ends' ports
-}
-
-// rememberedPorts is how many ports that send to one listener are told apart: what
-// connections of attempts before leave behind has others.
-const rememberedPorts = 4
-
-type portMoments struct {
-	port             uint16
-	bytes, opened    int64 // of all, and of those since the first answer
-	first, flowingAt time.Duration
-}
-
-// sent notes a packet to a listener. Where it notes a moment, it reads the clock anew: the
-// loop has read it before it read the packet, which may have been sent in between.
-func (m *moments) sent(port uint16, bytes int, clock func() time.Duration) {
-	p := &m.ports[0]
-	for i := range m.ports {
-		if q := &m.ports[i]; q.port == port || q.bytes == 0 {
-			p = q
-			break
-		} else if q.bytes < p.bytes {
-			p = q
-		}
-	}
-	if p.port != port || p.bytes == 0 {
-		*p = portMoments{port: port, first: clock()}
-	}
-	p.bytes += int64(bytes)
-	if !m.answered || p.flowingAt != 0 {
-		return
-	}
-	if p.opened += int64(bytes); p.opened > radiocontrol.Opening {
-		p.flowingAt = clock()
-	}
-}
-
-// most are those of the port that sent most.
-func (m *moments) most() *portMoments {
-	p := &m.ports[0]
-	for i := range m.ports {
-		if m.ports[i].bytes > p.bytes {
-			p = &m.ports[i]
-		}
-	}
-	return p
-}
-
 // report is what was counted; nodes are those of the devices.
 func (t *traffic) report(nodes []*device) []radiocontrol.Traffic {
 	var out []radiocontrol.Traffic
@@ -309,8 +256,8 @@ func (t *traffic) report(nodes []*device) []radiocontrol.Traffic {
 			c.Source, c.Destination = nodes[k.from].node.role, nodes[k.to].node.role
 			m := &t.moments[i]
 			if c.From == c.Source {
-				p := m.most()
-				c.FirstAt, c.FlowingAt = p.first, p.flowingAt
+				c.FirstAt, c.FlowingAt = m.began()
+				c.Connections = m.whole()
 			}
 			if t.ends[j] == k.to {
 				c.ArrivedAt, c.CarriedAt = m.arrivedAt, m.carriedAt

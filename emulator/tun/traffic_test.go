@@ -31,7 +31,7 @@ func counting(t testing.TB, n *radio.Network) (*loop, *traffic, map[radio.Role]i
 	for _, v := range n.Nodes {
 		devices = append(devices, &device{node: node{role: v.Role}})
 	}
-	c := newTraffic(&radiocontrol.Begin{Listeners: listening, Flows: []radiocontrol.Flow{{SizeBytes: 20_000}}}, len(devices), l.radios, l.now)
+	c := newTraffic(&radiocontrol.Begin{Listeners: listening, Flows: []radiocontrol.Flow{{SizeBytes: 20_000, Ports: []int{5001}}}}, len(devices), l.radios, &usedPorts{first: map[usedPort]int{}}, l.now)
 	l.observe(c, nil)
 	return l, c, ends, devices
 }
@@ -153,7 +153,7 @@ func FuzzTraffic(f *testing.F) {
 	icmp := packetTo("10.77.0.1", 48)
 	icmp[9], icmp[20] = unix.IPPROTO_ICMP, 3
 	f.Add(icmp)
-	c := &traffic{clock: func() time.Duration { return 1 }, listeners: listening, hops: make([]radiocontrol.Hop, 1), large: []int32{700}, numbers: map[kind]uint16{}, sources: make([]source, 2)}
+	c := &traffic{clock: func() time.Duration { return 1 }, used: &usedPorts{first: map[usedPort]int{}}, listeners: listening, hops: make([]radiocontrol.Hop, 1), large: []int32{700}, numbers: map[kind]uint16{}, sources: make([]source, 2)}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < 20 {
 			return
@@ -178,44 +178,4 @@ func BenchmarkTraffic(b *testing.B) {
 			}
 		})
 	}
-}
-
-// Of the ports that send to a listener the one counts that sends most, and what opens the
-// connection is no payload.
-func TestMomentsOfAFlow(t *testing.T) {
-	_, c, _, devices := counting(t, pair())
-	now := time.Duration(0)
-	c.clock = func() time.Duration { return now }
-	send := func(at time.Duration, from, to int, b []byte, delivered bool) {
-		now = at
-		c.enter(7, from, to, b)
-		e := link.Event{At: at + time.Millisecond, Handle: 7, Hop: from, Bytes: len(b), Outcome: link.Lost}
-		if delivered {
-			e.Outcome = link.Delivered
-		}
-		c.add(&e)
-	}
-	there := func(port uint16, bytes int) []byte { return ported("10.77.0.3", unix.IPPROTO_TCP, port, 5001, bytes) }
-	back := ported("10.77.0.1", unix.IPPROTO_TCP, 5001, 40002, 60)
-	ms := time.Millisecond
-	send(1*ms, 0, 1, there(40001, 60), true) // of a connection before
-	send(2*ms, 0, 1, there(40002, 60), true)
-	for i := range 20 { // before any answer
-		send(3*ms+time.Duration(i), 0, 1, there(40002, 1000), false)
-	}
-	send(5*ms, 1, 0, back, false)
-	send(6*ms, 1, 0, back, true)
-	send(7*ms, 1, 0, back, true)
-	for i := range 30 { // 960 bytes of payload each
-		send(time.Duration(10+i)*ms, 0, 1, there(40002, 1000), i != 3)
-	}
-	rows := c.report(devices)
-	require.Len(t, rows, 2)
-	require.Equal(t, []time.Duration{2 * ms, 26 * ms, 0}, []time.Duration{rows[0].FirstAt, rows[0].FlowingAt, rows[0].ArrivedAt})
-	require.Equal(t, 32*ms, rows[0].CarriedAt, "21 packets of 960 bytes and two of 20, one of 22 was lost")
-	require.Equal(t, []time.Duration{0, 0, 7 * ms, 0}, []time.Duration{rows[1].FirstAt, rows[1].FlowingAt, rows[1].ArrivedAt, rows[1].CarriedAt})
-	for port := range uint16(9) { // others that send little
-		send(time.Minute, 0, 1, there(50000+port, 100), false)
-	}
-	require.Equal(t, 2*ms, c.report(devices)[0].FirstAt)
 }

@@ -70,6 +70,8 @@ type Flow struct {
 	// Recut: a node between From and To ends the connection and puts the bytes into
 	// packets of its own, which need not have the sizes of those that arrived.
 	Recut bool `json:"recut,omitempty"`
+	// Ports are those of the listeners on its way: of each, [Traffic] has the moments.
+	Ports []int `json:"ports,omitempty"`
 }
 
 // PortRange is the ports from First to Last.
@@ -234,16 +236,29 @@ type Traffic struct {
 	// FirstAt is, at the first hop of the packets' way to a listener, when the first one
 	// came, of those from the port that sent most.
 	FirstAt time.Duration `json:"first_at_ns,omitempty"`
-	// FlowingAt is, as FirstAt, when more than [Opening] bytes had come after a packet of
-	// the listener had gone the other way: what opens a connection has fewer.
+	// FlowingAt is, at the same hop, when more than [Opening] bytes had come of a connection
+	// after a packet of the listener had arrived for it: what opens one has fewer. Of
+	// several connections the earliest counts; of those from a port that a trial before had
+	// as well, which may be left of that, only the one that sent most.
 	FlowingAt time.Duration `json:"flowing_at_ns,omitempty"`
 	// ArrivedAt is, at the last hop of the packets' way from a listener, when it sent the
 	// first one that arrived.
 	ArrivedAt time.Duration `json:"arrived_at_ns,omitempty"`
 	// CarriedAt is, at the last hop of the packets' way to a listener, when it began to send
-	// the packet with which as much had arrived as the trial's flow has payload. Of several
-	// flows it is not known.
+	// the packet with which as much had arrived as the flow to the listener has payload, of
+	// several flows the one with the least.
 	CarriedAt time.Duration `json:"carried_at_ns,omitempty"`
+	// Connections are, at the first hop of the packets' way to a listener with several
+	// flows, those of which each carried as much as the flow with the least payload has.
+	Connections []Connection `json:"connections,omitempty"`
+}
+
+// Connection has the moments of one connection to a listener, as [Traffic] has them.
+type Connection struct {
+	FirstAt    time.Duration `json:"first_at_ns"`
+	AnsweredAt time.Duration `json:"answered_at_ns,omitempty"` // when the listener sent the first packet that arrived
+	FlowingAt  time.Duration `json:"flowing_at_ns,omitempty"`
+	CarriedAt  time.Duration `json:"carried_at_ns"`
 }
 
 // Opening is more bytes than a client sends, with all headers, between the first answer to
