@@ -333,6 +333,7 @@ type server struct {
 	samples  map[string]*sampleBatch
 	received *received
 	active   map[string]bool // transfers of this process
+	several  bool            // more than one of them ran at once, and one still does
 	info     *contract.Info  // of ready
 	stops    int             // of the process, that the journal has
 	stopped  bool            // now, as the journal has it
@@ -538,6 +539,7 @@ func (s *server) take(e *contract.Event, size int) {
 
 func (s *server) begin(id string) {
 	s.active[id] = true
+	s.several = s.several || len(s.active) > 1
 	s.listener.transfers.begin(id)
 }
 
@@ -571,7 +573,7 @@ func (s *server) end(r journal.Received) {
 		return
 	}
 	r.Treatment = l.Treatment.Name
-	if took := l.packetsTook(); r.Result != nil {
+	if took := s.packetsTook(); r.Result != nil {
 		r.Packets = took
 	}
 	s.holdProbe(&r)

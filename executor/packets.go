@@ -114,7 +114,19 @@ func (l *listener) expectPackets() {
 	}
 }
 
-// packetsTook is how long the packets of a transfer that has ended took; 0: it is not known.
+// packetsTook is how long the packets of a transfer that has ended took; 0: it is not known,
+// as of transfers that ran at once, whose connections cannot be told apart.
+func (s *server) packetsTook() time.Duration {
+	took := s.listener.packetsTook()
+	if s.several {
+		took = 0
+	}
+	s.several = s.several && len(s.active) > 0
+	return took
+}
+
+// packetsTook is the least time of the connections to the listener that have carried a
+// payload since it was asked last; 0: it is not known.
 func (l *listener) packetsTook() time.Duration {
 	if !l.timesPackets() || l.Via != nil { // the treatment's own listener tells how a transfer ended
 		return 0

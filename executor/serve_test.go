@@ -170,6 +170,30 @@ func TestReceivedHasTheTimeOfPackets(t *testing.T) {
 	})
 }
 
+// Of transfers that run at once nobody knows which packets were whose.
+func TestTransfersAtOnceHaveNoTimeOfPackets(t *testing.T) {
+	sheet, err := runsheet.Decode(testSheet(t, 1, 1))
+	require.NoError(t, err)
+	n := &node{role: radio.RoleServer, arrivals: &fakeArrivals{}}
+	l := &listener{node: n, Listener: runsheet.Listener{Treatment: &sheet.Treatments[0]}, port: 5001, transfers: newTransferTable("r", sheet, NopObserver{})}
+	s := &server{listener: l, active: map[string]bool{}}
+	const known = 5001 * time.Millisecond
+	ends := func(id string) time.Duration {
+		delete(s.active, id)
+		return s.packetsTook()
+	}
+	s.begin("a")
+	require.Equal(t, known, ends("a"))
+	s.begin("a")
+	s.begin("b")
+	require.Zero(t, ends("a"))
+	s.begin("c")
+	require.Zero(t, ends("b"))
+	require.Zero(t, ends("c"))
+	s.begin("d")
+	require.Equal(t, known, ends("d"))
+}
+
 // What a probe's server says has arrived is held against the packets that did: each probe
 // has at most those that came since the last time but one at which none ran, and no packet
 // counts for two of them.
