@@ -28,6 +28,7 @@ type Need struct {
 	User         uint32   // number of the user that it runs as; 0: the machine's choice
 	Group        uint32   // number of the group that it runs in, where this process may say so; 0: the user's
 	Capabilities []string // as "CAP_NET_ADMIN", and no others; those that this process lacks are passed over
+	Network      string   // file of the network namespace that it runs in; empty: this process's own
 }
 
 // Process is a confined process's surroundings.
@@ -79,7 +80,12 @@ func Start(cmd *exec.Cmd, need Need) (*Process, error) {
 		attr.Credential = &syscall.Credential{Uid: who.UID, Gid: p.group}
 	}
 	cmd.SysProcAttr = attr
-	err = process.StartOnThread(cmd, func() error { return restrict(rules, kept, changing) })
+	err = process.StartOnThread(cmd, func() error {
+		if err := process.EnterNamespace(need.Network); err != nil {
+			return err
+		}
+		return restrict(rules, kept, changing)
+	})
 	if err != nil {
 		p.Remove()
 		if os.IsPermission(err) || rules.active() && os.IsNotExist(err) && exists(need.Program) {

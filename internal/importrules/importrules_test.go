@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"protocols/contract/":      {"internal/"},
 	"protocols/harness/":       {"protocols/contract", "internal/"},
 	"protocols/cxx/":           {"protocols/cxx/", "protocols/contract", "protocols/protocoltest", "internal/"},
-	"protocols/protocoltest/":  {"protocols/contract", "protocols/protocoltest/link", "protocols/harness", "internal/"},
+	"protocols/protocoltest/":  {"protocols/contract", "protocols/protocoltest/link", "protocols/protocoltest/starter", "protocols/harness", "internal/"},
 	"protocols/templates/":     {"protocols/contract", "protocols/protocoltest", "internal/"},
 	"protocols/tcp/":           {"protocols/tcp/bpf", "protocols/tcp/mptcp", "protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/protocoltest", "internal/"},
 	"protocols/tcp/bpf/":       {"protocols/protocoltest/link", "internal/"},

@@ -34,7 +34,7 @@ func (s *suite) beginApart(ctx context.Context, checks []*check, broken string) 
 	slots := make(chan struct{}, apartAtOnce)
 	for i, c := range checks {
 		sub := &suite{
-			target: s.target, o: s.o, command: s.command, unsupported: s.unsupported, instead: s.instead,
+			target: s.target, o: s.o, ends: s.ends, limits: s.limits, command: s.command, unsupported: s.unsupported, instead: s.instead,
 			transfers: s.transfers + uint64(i)*transfersApart, secret: s.secret,
 		}
 		g.out[i], g.subs[i] = make(chan outcomeApart, 1), sub

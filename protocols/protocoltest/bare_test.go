@@ -27,7 +27,7 @@ func TestOnlyNamedCapabilities(t *testing.T) {
 		has   []int
 		lacks []int
 	}{
-		{nil, 0, []int{unix.CAP_DAC_OVERRIDE}, []int{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_KILL}},
+		{nil, 0, nil, []int{unix.CAP_DAC_OVERRIDE, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_KILL}},
 		{[]string{"CAP_NET_ADMIN", "CAP_SETUID"}, 0, []int{unix.CAP_NET_ADMIN}, []int{unix.CAP_NET_RAW, unix.CAP_SYS_ADMIN, unix.CAP_SETUID}},
 		// Of an image that does not run as root.
 		{[]string{"CAP_NET_ADMIN"}, 12345, nil, []int{unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE}},
@@ -50,7 +50,8 @@ func effective(t *testing.T, named []string, uid uint32) uint64 {
 	if uid != 0 {
 		target.Root, target.UID, target.GID = "/", uid, uid
 	}
-	s := &suite{target: target, o: Options{}, command: []string{"/bin/sh", "-c", "grep CapEff /proc/self/status >&2"}, net: &network{loopback: "nothing is sent"}}
+	s := &suite{target: target, o: Options{Patience: contract.LimitPatience}, command: []string{"/bin/sh", "-c", "grep CapEff /proc/self/status >&2"}, ends: &ends{}, net: &network{loopback: "nothing is sent"}}
+	defer s.ends.close()
 	p, err := s.startReading(contract.RoleProbe, bytes.NewReader(nil))
 	require.NoError(t, err)
 	require.NoError(t, p.wait(context.Background(), contract.ProbePatience))

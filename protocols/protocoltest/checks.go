@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -92,16 +93,21 @@ var endChecks = []check{
 	{"children", "no process is left behind", checkChildren, anywhere, []string{"R11"}},
 }
 
-// Limits of a driver in checks that are about something else.
+// Limits of a driver in checks that are about something else; most of them draw theirs.
 const (
 	connectMS  = 10_000
 	transferMS = 120_000
 )
 
+// drawLimits draws limits as plans have them, of whole seconds and never shorter than those.
+func drawLimits() contract.Limits {
+	return contract.Limits{ConnectMS: connectMS + 1000*rand.Int64N(6), TransferMS: transferMS + 1000*rand.Int64N(61)}
+}
+
 func (s *suite) params(role contract.Role) *contract.Parameters {
 	p := &contract.Parameters{
 		Contract: contract.Version, Role: role, Options: map[string]any{},
-		Limits: contract.Limits{ConnectMS: connectMS, TransferMS: transferMS}, SampleIntervalMS: 100,
+		Limits: s.limits, SampleIntervalMS: 100,
 	}
 	if s.target.Manifest != nil {
 		for _, o := range s.target.Manifest.Options {

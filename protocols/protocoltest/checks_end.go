@@ -152,9 +152,9 @@ func (s *suite) idling(ctx context.Context, srv *proc) (share, wakes float64, er
 // usageOf reads the threads of all processes of a server.
 func usageOf(srv *proc) (map[string]use, error) {
 	out := map[string]use{}
-	for _, pid := range members(srv.cmd.Process.Pid) {
+	for _, pid := range members(srv.process.PID) {
 		one, err := usage(pid)
-		if err != nil && pid == srv.cmd.Process.Pid {
+		if err != nil && pid == srv.process.PID {
 			return nil, err
 		}
 		maps.Copy(out, one) // thread numbers are those of the whole machine

@@ -222,7 +222,7 @@ func (s *suite) settled(ctx context.Context, srv *proc, idle int) (int, error) {
 // sockets counts those that a server's process group has open.
 func sockets(srv *proc) int {
 	n := 0
-	for _, pid := range members(srv.cmd.Process.Pid) {
+	for _, pid := range members(srv.process.PID) {
 		dir := "/proc/" + strconv.Itoa(pid) + "/fd/"
 		fds, _ := os.ReadDir(dir)
 		for _, fd := range fds {

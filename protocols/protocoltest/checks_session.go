@@ -322,7 +322,7 @@ func portOpen(srv *proc, network string, port int) bool {
 	files := map[string][]string{"tcp": {"net/tcp", "net/tcp6"}, "udp": {"net/udp", "net/udp6"}}[network]
 	want := fmt.Sprintf(":%04X", port)
 	for _, name := range files {
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(srv.cmd.Process.Pid) + "/" + name)
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(srv.process.PID) + "/" + name)
 		if err != nil {
 			continue
 		}
@@ -379,7 +379,7 @@ func (s *suite) asleep(ctx context.Context, p *proc) error {
 	last, since := "", time.Now()
 	for begin := time.Now(); time.Since(begin) < s.o.waits.ready && time.Since(since) < quiet; {
 		now := ""
-		if all := members(p.cmd.Process.Pid); len(all) == 1 {
+		if all := members(p.process.PID); len(all) == 1 {
 			b, _ := os.ReadFile("/proc/" + strconv.Itoa(all[0]) + "/stat")
 			// utime and stime are fields 14 and 15 (proc(5)), the third is after the name.
 			if f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:])); len(f) > 12 {

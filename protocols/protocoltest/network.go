@@ -171,16 +171,25 @@ func (n *network) kind() string {
 	return "namespaces"
 }
 
-// namespace is the file of the namespace of a role, "" on the loopback interface.
-func (n *network) namespace(r contract.Role) string {
+// end is the file of the namespace of a role, nil on the loopback interface.
+func (n *network) end(r contract.Role) *os.File {
 	switch {
 	case n.loopback != "":
-		return ""
+		return nil
 	case r == contract.RoleServer:
-		return nsPath(n.server)
+		return n.server
 	default:
-		return nsPath(n.client)
+		return n.client
 	}
+}
+
+// namespace is the path of that file, "" on the loopback interface.
+func (n *network) namespace(r contract.Role) string {
+	f := n.end(r)
+	if f == nil {
+		return ""
+	}
+	return nsPath(f)
 }
 
 func nsPath(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }

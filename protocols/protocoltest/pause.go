@@ -12,9 +12,9 @@ import (
 
 // group are the threads of a driver and of its children, as folders of /proc.
 func (s *suite) group(p *proc) []string {
-	ids := []int{p.cmd.Process.Pid}
+	ids := []int{p.process.PID}
 	for _, id := range s.net.inhabitants() {
-		if g, err := unix.Getpgid(id.PID); err == nil && g == p.cmd.Process.Pid && id.PID != g {
+		if g, err := unix.Getpgid(id.PID); err == nil && g == p.process.PID && id.PID != g {
 			ids = append(ids, id.PID)
 		}
 	}
@@ -32,7 +32,7 @@ func (s *suite) group(p *proc) []string {
 // pause stops a driver's processes (SIGSTOP) and returns a moment at which all
 // of them had stopped.
 func (s *suite) pause(ctx context.Context, p *proc) (time.Time, error) {
-	if err := unix.Kill(-p.cmd.Process.Pid, unix.SIGSTOP); err != nil {
+	if err := unix.Kill(-p.process.PID, unix.SIGSTOP); err != nil {
 		return time.Time{}, fmt.Errorf("stop the %s: %w", p.name, err)
 	}
 	for began := time.Now(); ; {
@@ -61,7 +61,7 @@ func (s *suite) pause(ctx context.Context, p *proc) (time.Time, error) {
 // resume lets them go on, and returns a moment before.
 func (p *proc) resume() time.Time {
 	at := time.Now()
-	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGCONT)
+	_ = unix.Kill(-p.process.PID, unix.SIGCONT)
 	return at
 }
 

@@ -15,11 +15,11 @@ import (
 	"syscall"
 	"time"
 
-	"linktrial/internal/confine"
 	"linktrial/internal/notify"
 	"linktrial/internal/payload"
 	"linktrial/internal/process"
 	"linktrial/protocols/contract"
+	"linktrial/protocols/protocoltest/starter"
 )
 
 // maxEvents bounds what one process may write before it counts as a flood.
@@ -41,8 +41,10 @@ type seen struct {
 type proc struct {
 	name  string // for messages: "client", "server"
 	role  contract.Role
-	cmd   *exec.Cmd
 	began time.Time
+
+	process *starter.Process
+	stdin   *os.File // this end of the pipe to its standard input
 
 	mu      sync.Mutex
 	changed notify.Notifier
@@ -72,7 +74,7 @@ func (s *suite) start(role contract.Role, document []byte) (*proc, error) {
 	return s.startReading(role, s.input(role, document))
 }
 
-// startReading runs the driver with a given standard input.
+// startReading runs the driver with a given standard input; it reads a file itself.
 func (s *suite) startReading(role contract.Role, stdin io.Reader) (*proc, error) {
 	return s.startAt(role, role, stdin)
 }
@@ -80,24 +82,71 @@ func (s *suite) startReading(role contract.Role, stdin io.Reader) (*proc, error)
 // startAt runs the driver at the node of a role that need not be its own.
 func (s *suite) startAt(at, role contract.Role, stdin io.Reader) (*proc, error) {
 	p := &proc{name: string(role), role: role, ended: make(chan struct{}), handed: map[string]*payload.Arrived{}, probe: s.probes()}
-	p.cmd = exec.Command(s.command[0], s.command[1:]...)
-	p.cmd.Dir, p.cmd.Env = s.target.Dir, contract.Environment(os.LookupEnv)
-	if s.target.Root != "" {
-		p.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: s.target.Root, Credential: &syscall.Credential{Uid: s.target.UID, Gid: s.target.GID}}
+	agent, err := s.ends.of(at)
+	if err != nil {
+		return nil, err
 	}
-	p.cmd.Stdin = stdin
-	// A child that keeps the pipes open must not keep the suite waiting.
-	p.cmd.WaitDelay = s.o.Patience
-	p.cmd.Stdout = &lines{p: p}
-	p.cmd.Stderr = (*logTail)(p)
+	pipes, err := newPipes()
+	if err != nil {
+		return nil, err
+	}
+	defer pipes.closeTheirs()
+	program := starter.Program{Command: s.command, Dir: s.target.Dir, Env: contract.Environment(os.LookupEnv),
+		Root: s.target.Root, UID: s.target.UID, GID: s.target.GID, Reads: s.target.Reads, Capabilities: s.capabilities()}
+	if program.Root == "" {
+		program.Dir, _ = filepath.Abs(program.Dir) // resolve has done so
+	}
 	p.began = time.Now()
-	// As agents start it: what its manifest does not name it does not have there either.
-	if err := confine.StartBare(p.cmd, s.net.namespace(at), s.capabilities()); err != nil {
+	in, given := stdin.(*os.File)
+	if !given {
+		in = pipes.inR
+	}
+	p.process, err = agent.Run(program, in, pipes.outW, pipes.errW, s.net.end(at))
+	if err != nil {
+		pipes.closeOurs()
 		return nil, fmt.Errorf("start the driver: %w", err)
 	}
 	s.procs = append(s.procs, p)
-	go p.follow()
+	p.stdin = pipes.inW
+	if given {
+		stdin = nil // whoever has its other end feeds it
+	}
+	go p.feed(stdin)
+	go p.follow(pipes.outR, pipes.errR, s.o.Patience)
 	return p, nil
+}
+
+// pipes are those of a driver's standard files, with both ends.
+type pipes struct{ inR, inW, outR, outW, errR, errW *os.File }
+
+func newPipes() (p pipes, err error) {
+	for _, ends := range []struct{ r, w **os.File }{{&p.inR, &p.inW}, {&p.outR, &p.outW}, {&p.errR, &p.errW}} {
+		if *ends.r, *ends.w, err = os.Pipe(); err != nil {
+			p.closeTheirs()
+			p.closeOurs()
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+func (p *pipes) closeTheirs() { closeFiles(p.inR, p.outW, p.errW) }
+func (p *pipes) closeOurs()   { closeFiles(p.inW, p.outR, p.errR) }
+
+func closeFiles(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close() // whoever reads it notices
+		}
+	}
+}
+
+// feed writes what the driver reads from standard input; nil: nothing.
+func (p *proc) feed(stdin io.Reader) {
+	defer closeFiles(p.stdin)
+	if stdin != nil {
+		_, _ = io.Copy(p.stdin, stdin) // until the driver takes no more
+	}
 }
 
 // capabilities are those that the driver has: of an image that does not run as root none,
@@ -127,23 +176,39 @@ func (s *suite) beginAt(at contract.Role, params *contract.Parameters) (*proc, e
 	return s.startAt(at, params.Role, s.input(params.Role, b))
 }
 
-// follow waits for the process and the end of its output.
-func (p *proc) follow() {
-	err := p.cmd.Wait()
-	process.Forget(p.cmd.Process.Pid)
+// follow waits for the process and the end of its output, which a child that keeps it open
+// delays by the patience at most.
+func (p *proc) follow(stdout, stderr *os.File, patience time.Duration) {
+	var reading sync.WaitGroup
+	reading.Go(func() { _, _ = io.Copy(&lines{p: p}, stdout) }) // until nobody writes any more
+	reading.Go(func() { _, _ = io.Copy((*logTail)(p), stderr) })
+	<-p.process.Ended()
+	read := make(chan struct{})
+	go func() {
+		reading.Wait()
+		close(read)
+	}()
+	open := false
+	select {
+	case <-read:
+	case <-time.After(patience):
+		open = true
+	}
+	closeFiles(p.stdin, stdout, stderr)
+	<-read
+	status, lost := p.process.Status()
+	p.process.Release()
 	p.note(func() {
 		p.eof = true
-		var exit *exec.ExitError
 		switch {
-		case errors.Is(err, exec.ErrWaitDelay):
+		case lost != nil:
+			p.faults = append(p.faults, "wait: "+lost.Error())
+		case open:
 			p.faults = append(p.faults, "its output is still open after it has ended")
-		case err != nil && !errors.As(err, &exit):
-			p.faults = append(p.faults, "wait: "+err.Error())
 		}
-		st := p.cmd.ProcessState
-		p.code = st.ExitCode()
-		if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			p.signal = ws.Signal()
+		p.code = status.ExitStatus()
+		if status.Signaled() {
+			p.signal = status.Signal()
 		}
 		if n := len(p.rest); n > 0 {
 			p.faults = append(p.faults, fmt.Sprintf("the last line has no newline: %.60q", p.rest))
@@ -323,11 +388,11 @@ func (p *proc) lastError() string {
 	return fmt.Sprintf("; it said %s: %s", e.Code, e.Message)
 }
 
-func (p *proc) terminate() { _ = p.cmd.Process.Signal(syscall.SIGTERM) }
+func (p *proc) terminate() { p.process.Signal(syscall.SIGTERM) }
 
 func (p *proc) kill() {
 	p.killed = true
-	_ = p.cmd.Process.Kill()
+	p.process.Signal(syscall.SIGKILL)
 }
 
 // cleanup ends what the check left running and takes note of broken rules.
@@ -362,8 +427,8 @@ func (s *suite) strays() {
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		var groups []int
 		for _, p := range s.procs {
-			if process.GroupRuns(p.cmd.Process.Pid) {
-				groups = append(groups, p.cmd.Process.Pid)
+			if process.GroupRuns(p.process.PID) {
+				groups = append(groups, p.process.PID)
 			}
 		}
 		inside := s.net.inhabitants()

@@ -29,6 +29,9 @@ type Target struct {
 	// is then a folder in it, as the driver sees it. Empty: this process's own.
 	Root     string
 	UID, GID uint32
+	// Reads are files and folders that the driver reads beyond its own and the system's, as
+	// an agent's --driver-reads.
+	Reads []string
 }
 
 // Options are the extent and the timeouts of the suite. Zero is the full suite.
@@ -181,6 +184,8 @@ type suite struct {
 	target  Target
 	o       Options
 	net     *network
+	ends    *ends
+	limits  contract.Limits
 	command []string
 
 	unsupported string         // the driver's reason, once the probe has run
@@ -219,7 +224,8 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer net.close()
-	s := &suite{target: t, o: o, net: net, secret: make([]byte, 16)}
+	s := &suite{target: t, o: o, net: net, ends: &ends{at: net.at}, limits: drawLimits(), secret: make([]byte, 16)}
+	defer s.ends.close()
 	_, _ = rand.Read(s.secret) // it never fails
 	r := &Report{Network: net.kind()}
 	chosen := selected(m, o.Only)
@@ -338,21 +344,23 @@ func ExerciseGo(t TB, name string, manifest []byte, values map[string]any) {
 	if err := os.WriteFile(filepath.Join(dir, "driver.yaml"), manifest, 0o644); err != nil {
 		t.Fatalf("%v", err)
 	}
-	exercise(t, dir, values)
+	exercise(t, dir, values, nil)
 }
 
-// Exercise runs the quick suite from a Go test against the driver in dir.
-func Exercise(t TB, dir string) {
+// Exercise runs the quick suite from a Go test against the driver in dir, which reads the
+// given files and folders beyond those that every driver reads.
+func Exercise(t TB, dir string, reads ...string) {
 	t.Helper()
-	exercise(t, dir, nil)
+	exercise(t, dir, nil, reads)
 }
 
-func exercise(t TB, dir string, values map[string]any) {
+func exercise(t TB, dir string, values map[string]any, reads []string) {
 	t.Helper()
 	target, err := Load(dir)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
+	target.Reads = reads
 	r, err := Run(t.Context(), target, Options{Quick: true, Values: values, Progress: func(c Check) {
 		t.Logf("%-8s %-18s %6.2f s  %s", c.Outcome, c.Name, c.Elapsed.Seconds(), c.Detail)
 		if c.Outcome == Failed {

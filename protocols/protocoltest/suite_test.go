@@ -32,6 +32,12 @@ func folder(t *testing.T, fault string) string {
 	return dir
 }
 
+// target is the driver in a folder, which reads this test program.
+func target(dir string) Target {
+	self, _ := os.Executable()
+	return Target{Dir: dir, Reads: []string{filepath.Dir(self)}}
+}
+
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -49,7 +55,7 @@ func TestSoundDriver(t *testing.T) {
 	o := testOptions
 	o.Patience = 20 * time.Second
 	o.Progress = func(c Check) { order = append(order, c.Name) }
-	r, err := Run(t.Context(), Target{Dir: folder(t, "none")}, o)
+	r, err := Run(t.Context(), target(folder(t, "none")), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +78,7 @@ func TestSoundProbes(t *testing.T) {
 	t.Parallel()
 	o := testOptions
 	o.Patience = 20 * time.Second
-	r, err := Run(t.Context(), Target{Dir: folder(t, ofProbe+"none")}, o)
+	r, err := Run(t.Context(), target(folder(t, ofProbe+"none")), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +123,11 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"any-flavour", "unsupported", "option flavour"},
 		{"shares-port", "port-taken", "has not ended"},
 		{"slow-clock", "size-1", "the whole process took"},
+		{"aware-of-parent", "size-1", "the whole process took"},
+		{"aware-of-descent", "size-1", "the whole process took"},
+		{"aware-of-processes", "size-1", "the whole process took"},
+		{"aware-of-home", "size-1", "the whole process took"},
+		{"aware-of-privileges", "size-1", "the whole process took"},
 		{"no-final", "size-1KiB", "no final sample"},
 		{"no-result-of-server", "size-1MiB", "the server gave no result"},
 		{"wrong-size", "size-0", "result"},
@@ -206,7 +217,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			for try := range 5 {
 				time.Sleep(time.Duration(try) * 500 * time.Millisecond)
 				var err error
-				if r, err = Run(t.Context(), Target{Dir: dir}, o); err != nil {
+				if r, err = Run(t.Context(), target(dir), o); err != nil {
 					t.Fatal(err)
 				}
 				x = r.Checks[slices.IndexFunc(r.Checks, func(x Check) bool { return x.Name == c.check })]
@@ -251,7 +262,7 @@ func TestManifest(t *testing.T) {
 			} else if err := os.WriteFile(file, []byte(c.yaml), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			r, err := Run(t.Context(), Target{Dir: dir}, testOptions)
+			r, err := Run(t.Context(), target(dir), testOptions)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -284,7 +295,7 @@ func TestLoopback(t *testing.T) {
 	t.Parallel()
 	o := testOptions
 	o.Loopback, o.Patience = true, 20*time.Second
-	r, err := Run(t.Context(), Target{Dir: folder(t, "none")}, o)
+	r, err := Run(t.Context(), target(folder(t, "none")), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +318,7 @@ func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	o := testOptions
 	o.Loopback = true
-	r, err := Run(t.Context(), Target{Dir: folder(t, "unsupported")}, o)
+	r, err := Run(t.Context(), target(folder(t, "unsupported")), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +341,7 @@ func TestDefaultNotHere(t *testing.T) {
 	t.Parallel()
 	o := testOptions
 	o.Loopback, o.Only = true, []string{"size-1"}
-	r, err := Run(t.Context(), Target{Dir: folder(t, "other-flavour")}, o)
+	r, err := Run(t.Context(), target(folder(t, "other-flavour")), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +368,7 @@ func TestRunEndsWithContext(t *testing.T) {
 			cancel()
 		}
 	}
-	r, err := Run(ctx, Target{Dir: folder(t, "none")}, o)
+	r, err := Run(ctx, target(folder(t, "none")), o)
 	if err == nil {
 		t.Fatal("no error")
 	}

@@ -35,18 +35,19 @@ func written(t *testing.T, language string) string {
 func TestPython(t *testing.T) {
 	t.Parallel()
 	// The interpreter itself: a version manager's wrapper takes longer than the driver.
-	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable); print(sys.base_prefix)").Output()
 	if err != nil {
 		t.Skipf("the template needs python3: %v", err)
 	}
+	executable, prefix, _ := strings.Cut(string(out), "\n")
 	dir := written(t, "python")
 	file := filepath.Join(dir, "driver.py")
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	processtest.WriteExecutable(t, file, bytes.Replace(b, []byte("#!/usr/bin/env python3\n"), append([]byte("#!"), out...), 1))
-	protocoltest.Exercise(t, dir)
+	processtest.WriteExecutable(t, file, bytes.Replace(b, []byte("#!/usr/bin/env python3\n"), []byte("#!"+executable+"\n"), 1))
+	protocoltest.Exercise(t, dir, strings.TrimSpace(prefix))
 	if _, err := os.Stat(filepath.Join(dir, "__pycache__")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the driver wrote into its folder: %v", err)
 	}

@@ -121,13 +121,14 @@ func printRemarks(states []runner.State) error {
 func newProtocolCheck(s *setting.Settings) *cobra.Command {
 	var quick bool
 	var engine string
-	var only []string
+	var only, reads []string
 	cmd := &cobra.Command{
 		Use:   "check NAME|PATH|IMAGE",
 		Short: "Run the conformance suite against a driver",
 		Long: `Check runs the conformance suite of the driver contract (docs/driver-contract.md)
 against a driver: one of the folder of drivers, any folder with a driver.yaml, or a
-container image.`,
+container image. Drivers in folders are confined as an agent confines them; who
+started them looks like one.`,
 		Example: `  linktrial protocol check tcp
   linktrial protocol check protocols/udt --quick
   linktrial protocol check linktrial/tcp:latest`,
@@ -138,6 +139,7 @@ container image.`,
 				return err
 			}
 			defer done()
+			target.Reads = reads
 			m := target.Manifest
 			fmt.Printf("%s %s: %s\n", m.Name, m.Version, m.Summary)
 			total := len(protocoltest.Selected(m, only))
@@ -167,6 +169,7 @@ container image.`,
 		},
 	}
 	cmd.Flags().BoolVar(&quick, "quick", false, "smaller transfers and a shorter cut of the link")
+	cmd.Flags().StringArrayVar(&reads, "driver-reads", setting.DriverReads(), "file or folder that the driver reads and executes, beyond the system's and its own, as an agent's; can be given several times (or LINKTRIAL_DRIVER_READS)")
 	cmd.Flags().StringVar(&engine, "engine", "", "address of the container engine, for an image (default: DOCKER_HOST, else its usual socket)")
 	cmd.Flags().StringSliceVar(&only, "only", nil, "only these checks, and manifest and probe, which the others need: "+strings.Join(protocoltest.Names(), ", "))
 	return cmd

@@ -55,7 +55,7 @@ func (d *servedDrivers) Check(ctx context.Context, name string, quick bool, tell
 		return err
 	}
 	total := len(protocoltest.Selected(m, nil))
-	_, err = protocoltest.Run(ctx, protocoltest.Target{Manifest: m, Dir: dir}, protocoltest.Options{Quick: quick, Progress: func(c protocoltest.Check) {
+	_, err = protocoltest.Run(ctx, protocoltest.Target{Manifest: m, Dir: dir, Reads: setting.DriverReads()}, protocoltest.Options{Quick: quick, Progress: func(c protocoltest.Check) {
 		message := c.Detail
 		if c.Outcome == protocoltest.Failed {
 			message += " (expected: " + c.About + "; driver contract, " + strings.Join(c.Holds, ", ") + ")"

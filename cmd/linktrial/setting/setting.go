@@ -161,3 +161,7 @@ func (s *Settings) LoadCatalog() (*catalog.Catalog, error) {
 func (s *Settings) ServerConfig(listen, database string, cat *catalog.Catalog, log *slog.Logger) server.Config {
 	return server.Config{Listen: listen, DatabaseURL: database, DataDir: s.Data, Catalog: cat, Plans: plans.Files, Version: s.Version, Logger: log}
 }
+
+// DriverReads are the files and folders that confined drivers read beyond the system's and
+// their own where the command line names none: LINKTRIAL_DRIVER_READS, a list.
+func DriverReads() []string { return filepath.SplitList(os.Getenv("LINKTRIAL_DRIVER_READS")) }
