@@ -104,10 +104,12 @@ type Program struct {
 // Process is a program that was started.
 type Process struct {
 	PID    int // as this process sees it
-	handle *os.File
 	ended  chan struct{}
 	status syscall.WaitStatus
 	lost   error // the starter ended before it
+
+	mu     sync.Mutex
+	handle *os.File // pidfd; nil: it was given up
 }
 
 // Run starts a program with its standard files, in the network namespace whose file is
@@ -214,10 +216,22 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 // Status is how the process has ended; the error, that the starter did so before it.
 func (p *Process) Status() (syscall.WaitStatus, error) { return p.status, p.lost }
 
-// Signal sends a signal to the process, and to no other that has its number later.
+// Signal sends a signal to the process, and to no other that has its number later. Of one
+// that has ended nothing happens.
 func (p *Process) Signal(s syscall.Signal) {
-	_ = unix.PidfdSendSignal(int(p.handle.Fd()), s, nil, 0) // fails where it has ended
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.handle != nil {
+		_ = unix.PidfdSendSignal(int(p.handle.Fd()), s, nil, 0) // fails where it has ended
+	}
 }
 
 // Release gives up the process, once it has ended.
-func (p *Process) Release() { _ = p.handle.Close() } // nothing was written
+func (p *Process) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.handle != nil {
+		_ = p.handle.Close() // nothing was written
+		p.handle = nil
+	}
+}
