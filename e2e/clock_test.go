@@ -105,8 +105,7 @@ faults:
 	}
 	told := p.steps("client")
 	t.Logf("the client's journal tells the steps %v, the server's %v", told, p.steps("server"))
-	// How many of the steps met the run depends on how soon it began; the last one lasts.
-	if !slices.ContainsFunc(told, func(d time.Duration) bool { return d.Abs() > 8000*time.Hour }) {
+	if len(told) < 3 || !slices.ContainsFunc(told, func(d time.Duration) bool { return d.Abs() > 8000*time.Hour }) {
 		t.Errorf("the client's journal tells the steps %v", told)
 	}
 	nothingLeft(t)
