@@ -156,12 +156,16 @@ treatments:
   - {name: moved, protocol: plain, options: {shift: 350, pace: 20ms}}
   - {name: probe, protocol: probe, options: {packets_per_second: 100}}
   - {name: boast, protocol: boast, options: {packets_per_second: 100}}
+  - {name: voice, protocol: probe, options: {packets_per_second: 80}}
+  - {name: brag, protocol: boast, options: {packets_per_second: 80}}
 mixes:
   - {name: honest-twice, flows: [{treatment: honest, count: 2}]}
   - {name: moved-twice, flows: [{treatment: moved, count: 2}]}
 probes:
   - {treatment: probe, beside: false, alone: 3s}
   - {treatment: boast, beside: false, alone: 3s}
+  - {treatment: voice, from: server, beside: false, alone: 3s}
+  - {treatment: brag, from: server, beside: false, alone: 3s}
 iterations: 2
 order: fixed
 seed: 1
@@ -179,8 +183,8 @@ func TestFalseFiguresInField(t *testing.T) {
 	}
 	r := p.start("rehearse", p.plan("lying.yaml", lyingInField), "--real-path", "--catalog", catalog, "--drivers", boasters(t, p.bin))
 	r.wait(4 * time.Minute) // its exit code says that trials failed
-	reasons := map[string]string{"moved": journal.ReasonFasterThanPackets, "boast": journal.ReasonMoreThanSent, "moved-twice": journal.ReasonFasterThanPackets}
-	words := map[string]string{"moved": "on this node's radio ", "boast": " to its listener arrived over the radio", "moved-twice": "of 2 transfers to one listener"}
+	reasons := map[string]string{"moved": journal.ReasonFasterThanPackets, "boast": journal.ReasonMoreThanSent, "brag": journal.ReasonMoreThanSent, "moved-twice": journal.ReasonFasterThanPackets}
+	words := map[string]string{"moved": "on this node's radio ", "boast": " to its listener arrived over the radio", "brag": " from its listener arrived over the radio", "moved-twice": "of 2 transfers to one listener"}
 	for _, tr := range p.exported().Runs[0].Trials {
 		left := attemptsLeft(&tr)
 		if len(left) != 1 {

@@ -29,6 +29,7 @@ treatments:
   - {name: short-and-slow, protocol: plain, options: {clock: 0.45}}
   - {name: unsent, protocol: plain, options: {fault: unsent}}
   - {name: corrupted, protocol: plain, options: {fault: corrupted}}
+  - {name: ahead, protocol: plain, options: {fault: ahead}}
   - {name: daemon, protocol: plain, options: {fault: daemon}}
   - {name: moved, protocol: plain, options: {shift: 450, pace: 40ms}}
   - {name: connected-early, protocol: plain, options: {shift: -1000, pace: 40ms}}
@@ -53,7 +54,7 @@ func expectLies(t *testing.T, p *program, table, moved, early string, short ...s
 	// which the driver then counts to the transfer: that alone is too long.
 	reasons := map[string][]string{"short-and-slow": short, "connected-early": {early, journal.ReasonLongerThanRun}, "early-twice": {early, journal.ReasonLongerThanRun}}
 	want := map[string]string{"honest": "", "daemon": "", "honest-twice": "", "moved-twice": moved, "early-twice": early, "slow-clock": journal.ReasonShorterThanRun, "fast-clock": journal.ReasonLongerThanRun,
-		"moved": moved, "connected-early": early, "short-and-slow": short[0], "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
+		"moved": moved, "connected-early": early, "short-and-slow": short[0], "unsent": journal.ReasonMoreThanSent, "ahead": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
 	ds := p.exported()
 	for _, tr := range ds.Runs[0].Trials {
 		verdict := journal.Invalid

@@ -111,7 +111,7 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 		return journal.ReasonRadioDown, err
 	}
 	began := a.node.clock.Now()
-	control, timed := a.node.countControl(), a.node.timePackets(flows)
+	control, timed, answered := a.node.countControl(), a.node.timePackets(flows), a.node.countAnswers(flows)
 	relays := a.node.listenersNow(trial)
 	watch, fctx := watchApparatus(ctx, a.node, trial, sources, a.emulator.radio)
 	defer watch.close()
@@ -142,6 +142,7 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 	}
 	a.node.holdCounters(ctx, own, before)
 	timed()
+	answered()
 	end.Radio, err = a.emulator.end(ctx, name)
 	a.node.holdRadio(flows, end.Radio, opened)
 	a.node.holdAir(flows, end.Radio)

@@ -112,7 +112,8 @@ type PacketsTook struct {
 // Payloads are those of an attempt's flows to a listener, in bytes.
 type Payloads struct{ Least, Sum int64 }
 
-// PacketsSent notes when packets leave this node over its radios, whatever their drivers say.
+// PacketsSent notes when packets leave this node over its radios, and counts those that come
+// back, whatever their drivers say.
 type PacketsSent interface {
 	// Begin begins anew, with an attempt whose flows carry these payloads to listeners, by
 	// their ports.
@@ -121,6 +122,9 @@ type PacketsSent interface {
 	// the time from when the first payload had begun until as many bytes as the sum has had
 	// left over all connections, where that is known.
 	Took() (connections []PacketsTook, whole map[int]time.Duration, err error)
+	// Answered returns how many packets have arrived from another node's listener since the
+	// run began, to whatever client, at the most.
+	Answered(port int) (int64, error)
 }
 
 // PacketsArrived notes when packets arrive at this node over its radios, whatever their

@@ -16,6 +16,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
+	"linktrial/protocols/contract"
 )
 
 // What the other end sends must come over the radio. Found on a pair of cables: the
@@ -59,6 +60,16 @@ type fakeTimes struct {
 	whole      map[int]time.Duration
 	begin, end error
 	payloads   []map[int]Payloads
+	answered   []int64 // at each call; an error when there are no more
+}
+
+func (f *fakeTimes) Answered(int) (int64, error) {
+	if len(f.answered) == 0 {
+		return 0, errors.New("no map")
+	}
+	n := f.answered[0]
+	f.answered = f.answered[1:]
+	return n, nil
 }
 
 func (f *fakeTimes) Begin(payloads map[int]Payloads) error {
@@ -145,6 +156,41 @@ func TestWhichFlowsAreHeldAgainstPackets(t *testing.T) {
 				got = times.payloads[0]
 			}
 			require.Equal(t, want, got, "%s, %s", name, role)
+		}
+	}
+}
+
+// Over real radios what probes from the server say has arrived is held against the packets
+// that came from their listener, of one direction and of one listener all together.
+func TestProbesFromTheServerHaveThePacketsThatCame(t *testing.T) {
+	sheet, err := runsheet.Decode(testSheet(t, 1, 1))
+	require.NoError(t, err)
+	there := runsheet.Flow{Treatment: "a", From: radio.RoleClient, To: radio.RoleServer}
+	back := runsheet.Flow{Treatment: "a", From: radio.RoleServer, To: radio.RoleClient}
+	for name, c := range map[string]struct {
+		probes   []runsheet.Flow
+		answered []int64
+		invalid  bool
+	}{
+		"as many as came":      {[]runsheet.Flow{back}, []int64{7, 107}, false},
+		"more than came":       {[]runsheet.Flow{back}, []int64{7, 106}, true},
+		"two, as many as came": {[]runsheet.Flow{back, back}, []int64{7, 207}, false},
+		"two, more than came":  {[]runsheet.Flow{back, back}, []int64{7, 206}, true},
+		"the other direction":  {[]runsheet.Flow{there}, []int64{7, 7}, false},
+		"not known before":     {[]runsheet.Flow{back}, nil, false},
+		"not known after":      {[]runsheet.Flow{back}, []int64{7}, false},
+	} {
+		sheet.Trials[0].Flows, sheet.Trials[0].Probes = nil, c.probes
+		n := newNode(Config{RunID: "r", Role: radio.RoleClient, PacketsSent: &fakeTimes{answered: c.answered}}, sheet)
+		flows := newFlows(n, 0, 1)
+		hold := n.countAnswers(flows)
+		for _, f := range flows {
+			f.result.Verdict, f.result.Result = journal.Succeeded, &contract.Result{Probe: &contract.ProbeFigures{Received: 100}}
+		}
+		hold()
+		for _, f := range flows {
+			require.Equal(t, c.invalid, f.result.Verdict == journal.Invalid && f.result.Reason == journal.ReasonMoreThanSent, name)
+			require.Equal(t, c.invalid, strings.Contains(f.result.Message, "from its listener"), name)
 		}
 	}
 }

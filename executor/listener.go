@@ -208,7 +208,7 @@ func (l *listener) payload(s *server) driver.Payload {
 	if l.Via != nil || l.Treatment.Probe {
 		return nil
 	}
-	return s.received.take
+	return s.received
 }
 
 // recorded is what every journal record of the listener has, whatever its state.
@@ -567,7 +567,7 @@ func (s *server) end(r journal.Received) {
 	}
 	delete(s.active, r.Transfer)
 	l.transfers.end(r.Transfer)
-	s.received.end(r.Transfer, r.Result)
+	s.received.end(&r)
 	if _, ok := l.transfers.place(r.Transfer); !ok {
 		s.stray("transfer " + r.Transfer + " belongs to no trial of this run")
 		return

@@ -54,6 +54,50 @@ func (n *node) timePackets(flows []*flow) (hold func()) {
 	}
 }
 
+// countAnswers begins to count the packets that arrive at this node from listeners of an
+// attempt's probes which start at the server; the returned function holds what these say has
+// arrived against it. Of several from one listener nobody knows whose a packet is.
+func (n *node) countAnswers(flows []*flow) (hold func()) {
+	type answers struct {
+		probes []*flow
+		before int64
+	}
+	from := map[int]*answers{}
+	for _, f := range flows {
+		if n.packets == nil || !f.probe || !f.spec.FromServer() || f.spec.ClientAt() != n.role {
+			continue
+		}
+		port := n.firstPort(f)
+		if from[port] == nil {
+			from[port] = &answers{}
+		}
+		from[port].probes = append(from[port].probes, f)
+	}
+	unknown := func(port int, err error) {
+		n.log.Warn("packets of probes are not counted: what drivers say has arrived is not held against them", "error", err)
+		delete(from, port)
+	}
+	for port, a := range from {
+		var err error
+		if a.before, err = n.packets.Answered(port); err != nil {
+			unknown(port, err)
+		}
+	}
+	return func() {
+		for port, a := range from {
+			now, err := n.packets.Answered(port)
+			if err != nil {
+				unknown(port, err)
+				continue
+			}
+			wrong := figures.Answered(arrivedOf(a.probes), now-a.before)
+			for _, f := range a.probes {
+				f.invalidate(wrong)
+			}
+		}
+	}
+}
+
 func payloadsOf(flows []*flow) (p Payloads) {
 	for i, f := range flows {
 		if p.Sum += f.spec.SizeBytes; i == 0 || f.spec.SizeBytes < p.Least {
@@ -160,6 +204,7 @@ func (s *server) unclaimed() (packets int64, known bool) {
 // holdProbe holds what a probe that has ended says has arrived against the packets that
 // did. Of several at once each may have any of them. What came while no probe ran is
 // nobody's only when the next one has ended: one that begins may have sent before it says so.
+// The packets of one that starts here arrive at the client, whose node counts them.
 func (s *server) holdProbe(r *journal.Received) {
 	if r.Result == nil || r.Result.Probe == nil {
 		return
@@ -168,12 +213,22 @@ func (s *server) holdProbe(r *journal.Received) {
 	if !known {
 		return
 	}
-	if f := figures.Arrived(r.Result.Probe, packets); f != nil {
+	here := int64(0)
+	if !s.listener.startsHere(r.Transfer) {
+		here = r.Result.Probe.Received
+	}
+	if f := figures.Arrived(here, packets); f != nil {
 		r.Reason, r.Message = f.Reason, clip(f.Message)
 	}
 	passed := s.claimed + packets
-	s.claimed += min(r.Result.Probe.Received, packets)
+	s.claimed += min(here, packets)
 	if len(s.active) == 0 {
 		s.claimed, s.idle = max(s.claimed, s.idle), passed
 	}
+}
+
+// startsHere reports whether a transfer is a probe whose packets this node sends.
+func (l *listener) startsHere(transfer string) bool {
+	at, ok := l.transfers.place(transfer)
+	return ok && l.node.sheet.Trials[at.trial].Carried()[at.flow].FromServer()
 }

@@ -199,11 +199,15 @@ func TestTransfersAtOnceHaveNoTimeOfPackets(t *testing.T) {
 // counts for two of them.
 func TestProbesHaveThePacketsThatArrived(t *testing.T) {
 	arrivals := &fakeArrivals{}
-	n := &node{role: radio.RoleServer, arrivals: arrivals}
-	s := &server{listener: &listener{node: n, Listener: runsheet.Listener{Treatment: &runsheet.Treatment{Name: "voice", Probe: true}}}, active: map[string]bool{}}
+	sheet, err := runsheet.Decode(testSheet(t, 2, 1))
+	require.NoError(t, err)
+	sheet.Trials[1].Flows, sheet.Trials[1].Probes = nil, []runsheet.Flow{{Treatment: "voice", From: radio.RoleServer, To: radio.RoleClient}}
+	n := &node{role: radio.RoleServer, arrivals: arrivals, sheet: sheet}
+	s := &server{listener: &listener{node: n, Listener: runsheet.Listener{Treatment: &runsheet.Treatment{Name: "voice", Probe: true}}, transfers: newTransferTable("r", sheet, NopObserver{})}, active: map[string]bool{}}
 	for i, c := range []struct {
 		arrived, received int64
 		others            bool // run meanwhile
+		back              bool // it starts at the server
 		false             bool
 	}{
 		{arrived: 103, received: 100},
@@ -214,13 +218,19 @@ func TestProbesHaveThePacketsThatArrived(t *testing.T) {
 		{arrived: 206, received: 100, others: true},
 		{arrived: 0, received: 100, others: true},
 		{arrived: 0, received: 20, false: true},
+		{arrived: 3, received: 100, back: true},
+		{arrived: 103, received: 100},
 	} {
 		arrivals.passed += c.arrived
 		clear(s.active)
 		if c.others {
 			s.active["another"] = true
 		}
-		r := journal.Received{Result: &contract.Result{Probe: &contract.ProbeFigures{Received: c.received}}}
+		trial := 0
+		if c.back {
+			trial = 1
+		}
+		r := journal.Received{Transfer: runsheet.TransferID("r", trial, 1, 0).String(), Result: &contract.Result{Probe: &contract.ProbeFigures{Received: c.received}}}
 		s.holdProbe(&r)
 		if is := r.Reason == journal.ReasonMoreThanSent; is != c.false || is != (r.Message != "") {
 			t.Errorf("probe %d: %q: %s", i, r.Reason, r.Message)

@@ -54,7 +54,7 @@ func (a *Arrived) Passed(port int) (int64, error) {
 	if err := a.attach(); err != nil {
 		return 0, err
 	}
-	return a.passed(port)
+	return a.passed(port, 0)
 }
 
 // take returns the shortest time that the payload of a connection to a listener took which

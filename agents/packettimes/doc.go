@@ -5,6 +5,6 @@
 //
 // Comes in: the interfaces, and the sizes of payloads. Goes out: for each connection how
 // long it took from when its payload had begun until as many bytes as the payload has had
-// left the node, or had arrived at it; for each listener how many packets arrived; and the
-// bytes that pass at each listener's port.
+// left the node, or had arrived at it; for each listener how many packets arrived for it,
+// or from it; and the bytes that pass at each listener's port.
 package packettimes

@@ -23,7 +23,7 @@ type notes struct {
 	attached
 	connections *ebpf.Map // connection: moments
 	listeners   *ebpf.Map // listener, by its port from [runsheet.FirstPort] on
-	packets     *ebpf.Map // how many have passed to each listener, in the same way; then of whose the port is not known
+	packets     *ebpf.Map // how many have passed to each listener, in the same way, and of whose the port is not known; then those from listeners
 }
 
 // someUnseen is more packets than pass while an interface has come anew, and nobody has
@@ -90,7 +90,7 @@ func load(d direction) (*notes, error) {
 		n.listeners, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_listeners", Type: ebpf.Array, KeySize: 4, ValueSize: listenerBytes, MaxEntries: runsheet.LastPort - runsheet.FirstPort + 1})
 	}
 	if err == nil {
-		n.packets, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_packets", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: unknownPort + 1})
+		n.packets, err = ebpf.NewMap(&ebpf.MapSpec{Name: "lt_packets", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 2 * answersPlace})
 	}
 	if err == nil {
 		n.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lt_times", Type: ebpf.SocketFilter, License: "MIT", Instructions: instructions(d, n.connections.FD(), n.listeners.FD(), n.packets.FD())})
@@ -113,15 +113,15 @@ func (n *notes) expect(port int, least, sum int64) error {
 	return nil
 }
 
-// passed is how many packets have passed to a listener since the begin, at the most: with
-// those whose port is not known.
-func (n *notes) passed(port int) (int64, error) {
+// passed is how many packets have passed to a listener since the begin, with place 0, or
+// from it, with [answersPlace], at the most: with those whose port is not known.
+func (n *notes) passed(port, place int) (int64, error) {
 	if !runsheet.ListenerPort(port) {
-		return 0, fmt.Errorf("packets to port %d, expected %d to %d", port, runsheet.FirstPort, runsheet.LastPort)
+		return 0, fmt.Errorf("packets of port %d, expected %d to %d", port, runsheet.FirstPort, runsheet.LastPort)
 	}
 	var passed, unknown uint64
-	if err := errors.Join(n.packets.Lookup(uint32(port-runsheet.FirstPort), &passed), n.packets.Lookup(uint32(unknownPort), &unknown)); err != nil {
-		return 0, fmt.Errorf("packets to port %d: %w", port, err)
+	if err := errors.Join(n.packets.Lookup(uint32(place+port-runsheet.FirstPort), &passed), n.packets.Lookup(uint32(place+unknownPort), &unknown)); err != nil {
+		return 0, fmt.Errorf("packets of port %d: %w", port, err)
 	}
 	return int64(passed+unknown) + n.anew()*someUnseen, nil
 }

@@ -451,6 +451,65 @@ func TestPassed(t *testing.T) {
 	require.Greater(t, count(5001), int64(1e9))
 }
 
+// Packets from a listener at another node are counted as those to one are.
+func TestAnswered(t *testing.T) {
+	if !namespacetest.Alone(t) {
+		return
+	}
+	f := newFar(t)
+	c, err := packettimes.StartSent("radio0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	count := func(port int) int64 {
+		t.Helper()
+		n, err := c.Answered(port)
+		require.NoError(t, err)
+		return n
+	}
+	from := func(port, to, packets int) {
+		t.Helper()
+		f.do(func() error {
+			conn, err := net.ListenUDP("udp4", &net.UDPAddr{Port: port})
+			if err != nil {
+				return err
+			}
+			defer func() { _ = conn.Close() }() // nothing is buffered
+			for range packets {
+				if _, err := conn.WriteTo(make([]byte, 100), &net.UDPAddr{IP: net.IPv4(10, 91, 1, 1), Port: to}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	from(5001, 40_001, 7)
+	from(5001, 40_002, 2) // of another client
+	from(5003, 40_001, 3)
+	from(443, 40_001, 4)
+	require.Eventually(t, func() bool { return count(5001) >= 9 && count(5003) >= 3 }, 10*time.Second, 5*time.Millisecond)
+	require.Equal(t, int64(9), count(5001))
+	require.Equal(t, int64(3), count(5003))
+	require.Zero(t, count(5002))
+	f.do(func() error { // in fragments, whose port nobody knows
+		conn, err := net.ListenUDP("udp6", nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }() // nothing is buffered
+		_, err = conn.WriteTo(make([]byte, 4000), &net.UDPAddr{IP: net.ParseIP("fd91::1"), Port: 40_001})
+		return err
+	})
+	require.Eventually(t, func() bool { return count(5002) >= 3 }, 10*time.Second, 5*time.Millisecond)
+	_, err = c.Answered(443)
+	require.Error(t, err)
+
+	namespacetest.IP(t, "link del radio0")
+	_, err = c.Answered(5001)
+	require.Error(t, err)
+	f.radio()
+	require.Greater(t, count(5001), int64(1e9))
+}
+
 // Bytes to and from listeners' ports are counted by port and direction, with both
 // protocols of the Internet; what has listeners' ports at both ends is told apart.
 func TestTraffic(t *testing.T) {

@@ -57,6 +57,10 @@ var leastHeaders = []struct{ protocol, bytes int32 }{{unix.IPPROTO_TCP, 40}, {un
 // protocols, and of IPv6 with extension headers, as all fragments have (RFC 8200, section 4).
 const unknownPort = runsheet.LastPort - runsheet.FirstPort + 1
 
+// answersPlace is where the counts of the packets that come from listeners begin, in the
+// same order.
+const answersPlace = unknownPort + 1
+
 // direction is which packets have the payload, as a packet socket has them, and which come
 // from its receiver.
 type direction struct{ payload, answer int32 }
@@ -110,6 +114,7 @@ func headers(out string) asm.Instructions {
 // Registers: R6 the packet, R7 its length, then without headers; R8 where the transport's
 // header begins, then the ports; R9 the protocol, then what is kept of the connection.
 func instructions(d direction, connections, listeners, packets int) asm.Instructions {
+	const unknown, answered, passed = "unknown", "answered", "passed"
 	const payload, known, answers, have, carries, counted, several, single, out = "payload", "known", "answers", "have", "carries", "counted", "several", "single", "out"
 	p := headers(out)
 	// The length without headers: never less than that of the payload.
@@ -123,9 +128,11 @@ func instructions(d direction, connections, listeners, packets int) asm.Instruct
 	}
 	return append(p,
 		asm.LoadMem(asm.R0, asm.R6, skbType, asm.Word).WithSymbol("protocol"+string(rune('0'+len(leastHeaders)))),
-		asm.JNE.Imm(asm.R0, d.payload, out),
 		asm.StoreImm(asm.RFP, stackPort, unknownPort, asm.Word),
-		asm.LoadMapPtr(asm.R1, packets),
+		asm.JEq.Imm(asm.R0, d.payload, unknown),
+		asm.JNE.Imm(asm.R0, d.answer, out),
+		asm.StoreImm(asm.RFP, stackPort, answersPlace+unknownPort, asm.Word),
+		asm.LoadMapPtr(asm.R1, packets).WithSymbol(unknown),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, stackPort),
 		asm.FnMapLookupElem.Call(),
@@ -182,9 +189,21 @@ func instructions(d direction, connections, listeners, packets int) asm.Instruct
 		asm.Mov.Reg(asm.R9, asm.R0).WithSymbol(have),
 		asm.JEq.Imm(asm.R8, d.payload, carries),
 		asm.LoadMem(asm.R1, asm.R9, fieldAnswered, asm.DWord),
-		asm.JNE.Imm(asm.R1, 0, out),
+		asm.JNE.Imm(asm.R1, 0, answered),
 		asm.FnKtimeGetNs.Call(),
 		asm.StoreMem(asm.R9, fieldAnswered, asm.R0, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, stackKey+2, asm.Half).WithSymbol(answered),
+		asm.Sub.Imm(asm.R1, runsheet.FirstPort-answersPlace),
+		asm.StoreMem(asm.RFP, stackPort, asm.R1, asm.Word),
+		asm.LoadMapPtr(asm.R1, packets),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, stackPort),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, out),
+		asm.LoadMem(asm.R1, asm.R6, skbSegments, asm.Word),
+		asm.JNE.Imm(asm.R1, 0, passed),
+		asm.Mov.Imm(asm.R1, 1),
+		asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0).WithSymbol(passed),
 		asm.Ja.Label(out),
 
 		asm.LoadMem(asm.R0, asm.R9, fieldAnswered, asm.DWord).WithSymbol(carries),

@@ -71,3 +71,12 @@ func (s *Sent) Took() (connections []executor.PacketsTook, whole map[int]time.Du
 	}
 	return connections, whole, nil
 }
+
+// Answered implements [executor.PacketsSent]. Of a datagram in fragments of IPv4 the first
+// one counts.
+func (s *Sent) Answered(port int) (int64, error) {
+	if err := s.attach(); err != nil {
+		return 0, err
+	}
+	return s.passed(port, answersPlace)
+}

@@ -40,9 +40,15 @@ type Line struct {
 	Reason, Message string
 }
 
-// Payload takes what a server has handed over of a transfer; b is good until it returns.
-// The error is what is wrong with it.
-type Payload func(transfer string, b []byte) error
+// Payload takes what a server hands over.
+type Payload interface {
+	// Take takes a block of a transfer's payload; b is good until it returns. The error is
+	// what is wrong with it.
+	Take(transfer string, b []byte) error
+	// Counted is called with each count of payload that the server says it has received of
+	// a transfer, when all that it handed over before has been taken.
+	Counted(transfer string, bytes int64)
+}
 
 // Lines reads a driver's events until its output ends or breaks the contract;
 // the last line then names the fault, and nothing more is read, so that the
@@ -69,7 +75,9 @@ func Lines(out io.ReadCloser, clock Clock, payload Payload) <-chan Line {
 				err = errors.New("payload of a driver that is no server of a transfer")
 			case e.Event == contract.KindPayload:
 				// As much as the radio carries, of transfers whose size is known: no flood.
-				err = payload(e.Transfer, block)
+				err = payload.Take(e.Transfer, block)
+			case payload != nil:
+				count(e, payload)
 			}
 			if err != nil {
 				c <- Line{Reason: journal.ReasonGarbage, Message: err.Error()}
@@ -87,4 +95,14 @@ func Lines(out io.ReadCloser, clock Clock, payload Payload) <-chan Line {
 		}
 	}()
 	return c
+}
+
+// count hands on how much payload an event of a server says that it has received.
+func count(e *contract.Event, payload Payload) {
+	switch {
+	case e.Sample != nil:
+		payload.Counted(e.Transfer, e.Sample.SentBytes)
+	case e.Result != nil && e.Result.Final != nil:
+		payload.Counted(e.Transfer, e.Result.Final.SentBytes)
+	}
 }

@@ -103,6 +103,16 @@ func Sent(payload, counted int64) *Fault {
 	return fault(journal.ReasonMoreThanSent, "the drivers report %d bytes of payload, the radio's interface sent %d bytes with all headers meanwhile", payload, counted)
 }
 
+// Handed holds a count of payload that a server says it has received against what it has
+// handed over by then, which it counts no sooner (docs/driver-contract.md, W12). Common
+// windows of several flows are made of such counts.
+func Handed(counted, handed int64) *Fault {
+	if counted <= handed {
+		return nil
+	}
+	return fault(journal.ReasonMoreThanSent, "the server counts %d bytes of payload received, of which it had handed over %d by then", counted, handed)
+}
+
 // leastAnswer is fewer bytes than the other end of any transfer sends: it accepts the
 // connection, and says that it has everything. Two ARP packets are not more.
 const leastAnswer = 100
@@ -120,10 +130,12 @@ func Received(payload, counted int64) string {
 
 // End is what one end of a transfer reports of it.
 type End struct {
-	SizeBytes     int64
-	Elapsed       time.Duration
-	Digest        string
-	Code, Message string // of an error of the server; it has no figures then
+	SizeBytes int64
+	Elapsed   time.Duration
+	Digest    string
+	// Code and Message are of an error of the server, or say which rule its figures broke by
+	// themselves; it has no figures then.
+	Code, Message string
 	// Packets is, at the server, how long it took from when the payload had begun until as
 	// many bytes as it has had arrived over its radio; 0: that is not known.
 	Packets time.Duration
@@ -137,6 +149,8 @@ type End struct {
 // real time: the rule is for a server's clock, which is in no table.
 func Ends(client, server *End) *Fault {
 	switch {
+	case journal.FalseFigure(server.Code):
+		return &Fault{server.Code, server.Message}
 	case server.Code != "":
 		return fault(journal.ReasonServerFailed, "the client reports that the server accepted the payload, the server reports %s: %s", server.Code, server.Message)
 	case client.SizeBytes != server.SizeBytes:

@@ -8,7 +8,6 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
-	"linktrial/protocols/contract"
 )
 
 func reason(f *Fault) string {
@@ -264,6 +263,15 @@ func TestDelivered(t *testing.T) {
 	}
 }
 
+// A server counts no byte before it has handed it over.
+func TestHanded(t *testing.T) {
+	for counted, want := range map[int64]string{0: "", 99: "", 100: "", 101: journal.ReasonMoreThanSent} {
+		if got := Handed(counted, 100); reason(got) != want || want != "" && !strings.Contains(got.Message, "101 bytes") {
+			t.Errorf("%d of 100: %+v, expected %q", counted, got, want)
+		}
+	}
+}
+
 func TestEnds(t *testing.T) {
 	client := End{SizeBytes: 1000, Elapsed: 10 * time.Second, Digest: "d"}
 	for name, c := range map[string]struct {
@@ -277,6 +285,7 @@ func TestEnds(t *testing.T) {
 		"another size":            {End{SizeBytes: 999, Elapsed: 10 * time.Second, Digest: "d"}, journal.ReasonSizeDiffers},
 		"another digest":          {End{SizeBytes: 1000, Elapsed: 10 * time.Second, Digest: "e"}, journal.ReasonDigestDiffers},
 		"an error":                {End{Code: "corrupted", Message: "byte 7"}, journal.ReasonServerFailed},
+		"a rule of the server's":  {End{Code: journal.ReasonMoreThanSent, Message: "8 of 7"}, journal.ReasonMoreThanSent},
 		"packets as long":         {End{SizeBytes: 1000, Elapsed: time.Second, Digest: "d", Packets: 10_022 * time.Millisecond}, ""},
 		"packets took longer":     {End{SizeBytes: 1000, Elapsed: time.Second, Digest: "d", Packets: 10_023 * time.Millisecond}, journal.ReasonFasterThanPackets},
 	} {
@@ -320,7 +329,7 @@ func TestTwoRadios(t *testing.T) {
 // Of a probe's packets no more can have been received than arrived over the radio.
 func TestArrived(t *testing.T) {
 	for packets, want := range map[int64]string{100: "", 101: "", 99: journal.ReasonMoreThanSent} {
-		if got := Arrived(&contract.ProbeFigures{Sent: 120, Received: 100}, packets); reason(got) != want {
+		if got := Arrived(100, packets); reason(got) != want {
 			t.Errorf("of %d packets: %+v, expected %q", packets, got, want)
 		}
 	}

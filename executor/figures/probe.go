@@ -27,11 +27,20 @@ func Probe(p *contract.ProbeFigures, elapsed time.Duration, t *Tolerance) *Fault
 
 // Arrived holds the packets that a probe's server reports against those to its listener
 // that arrived over the node's radio, at the most.
-func Arrived(p *contract.ProbeFigures, packets int64) *Fault {
-	if p.Received <= packets {
+func Arrived(received, packets int64) *Fault {
+	if received <= packets {
 		return nil
 	}
-	return fault(journal.ReasonMoreThanSent, "the driver reports %d packets received, %d to its listener arrived over the radio", p.Received, packets)
+	return fault(journal.ReasonMoreThanSent, "the driver reports %d packets received, %d to its listener arrived over the radio", received, packets)
+}
+
+// Answered holds the packets that probes from one listener at the server report against
+// those from it that arrived over the client's radio, at the most.
+func Answered(received, packets int64) *Fault {
+	if received <= packets {
+		return nil
+	}
+	return fault(journal.ReasonMoreThanSent, "the driver reports %d packets received, %d from its listener arrived over the radio", received, packets)
 }
 
 // Early holds the delays of a probe against the least that the emulated radios on

@@ -26,6 +26,7 @@ func TestServerContradictsTheClient(t *testing.T) {
 		return r
 	}
 	failed := dbsqlc.Reception{RunID: "r", Transfer: text("t"), Code: "corrupted", Message: "byte 7"}
+	ahead := dbsqlc.Reception{RunID: "r", Transfer: text("t"), Code: journal.ReasonMoreThanSent, Message: "8 of 7"}
 	row := dbsqlc.Flow{RunID: "r", Transfer: "t", Verdict: text("succeeded"), SizeBytes: num(10), ElapsedNs: num(1e9), ConnectNs: num(1), Digest: text("d")}
 	trial := &runsheet.Trial{Flows: []runsheet.Flow{{SizeBytes: 10}}}
 	for name, c := range map[string]struct {
@@ -39,6 +40,8 @@ func TestServerContradictsTheClient(t *testing.T) {
 		"of another transfer":            {[]dbsqlc.Reception{{RunID: "r", Transfer: text("u"), Code: "reset"}, {RunID: "q", Transfer: text("t"), Code: "reset"}, {RunID: "r", Code: "reset"}}, journal.Succeeded, "", false},
 		"an error":                       {[]dbsqlc.Reception{failed}, journal.Invalid, journal.ReasonServerFailed, false},
 		"an error, then a result":        {[]dbsqlc.Reception{failed, result(10, 1e9, "d")}, journal.Succeeded, "", true},
+		"counts that ran ahead":          {[]dbsqlc.Reception{ahead}, journal.Invalid, journal.ReasonMoreThanSent, false},
+		"the same, then a result":        {[]dbsqlc.Reception{ahead, result(10, 1e9, "d")}, journal.Invalid, journal.ReasonMoreThanSent, false},
 		"a result, then an error":        {[]dbsqlc.Reception{result(10, 1e9, "d"), failed}, journal.Succeeded, "", true},
 		"another digest":                 {[]dbsqlc.Reception{result(10, 1e9, "e")}, journal.Invalid, journal.ReasonDigestDiffers, false},
 		"another size":                   {[]dbsqlc.Reception{result(11, 1e9, "d")}, journal.Invalid, journal.ReasonSizeDiffers, true},

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// addresses are those of both ends, drawn anew for each network like those that drivers
-// find in runs: a driver must not be able to tell the suite from one.
+// addresses are those of both ends, drawn anew for each suite like those that drivers find
+// in runs: a driver must not be able to tell the suite from one.
 type addresses struct {
 	client, client2, client6, clientRouter string
 	server, server2, server6, serverRouter string

@@ -69,7 +69,7 @@ func (g *group) result() (Check, error) {
 }
 
 func (s *suite) checkApart(ctx context.Context, c *check, broken, loopback string) (Check, error) {
-	net, err := newNetworkApart(loopback)
+	net, err := newNetworkApart(s.ends.at, loopback)
 	var sk *skipped
 	if errors.As(err, &sk) {
 		return Check{Name: c.name, About: c.about, Holds: c.holds, Outcome: Skipped, Detail: sk.reason}, nil

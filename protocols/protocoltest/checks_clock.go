@@ -56,7 +56,7 @@ type held struct {
 // hold says how a transfer is held.
 type hold struct {
 	lasts      time.Duration // until the link is released, from the start of the transfer
-	size       int64         // of the payload; 0: heldSize
+	size       int64         // about that of the payload; 0: heldSize
 	open       bool          // a time bounds the transfer
 	intervalMS int           // of the samples
 	clientMS   int           // the same, of the client alone; 0: intervalMS
@@ -86,7 +86,7 @@ func (s *suite) transferOver(ctx context.Context, l *link.Link, h hold) (*held, 
 	if err != nil {
 		return nil, err
 	}
-	t := &held{srv: srv, p: s.clientParams(sp.Local.Port, cmp.Or(h.size, heldSize))}
+	t := &held{srv: srv, p: s.clientParams(sp.Local.Port, drawSize(cmp.Or(h.size, heldSize)))}
 	t.p.SampleIntervalMS = cmp.Or(h.clientMS, h.intervalMS)
 	after := t.p.Transfer.SizeBytes - heldBack
 	if h.open {
@@ -354,7 +354,7 @@ func (s *suite) heldConnect(ctx context.Context, l *link.Link) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p := s.clientParams(sp.Local.Port, kib)
+	p := s.clientParams(sp.Local.Port, little())
 	l.Begin(flowingBytes)
 	l.Up.Change(link.Conditions{Hold: link.HoldAfter(-1)}) // the first packet too
 	c, err := s.begin(p)

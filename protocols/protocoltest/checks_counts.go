@@ -12,7 +12,7 @@ import (
 // writes or reads at once.
 const countBehind = 64 * kib
 
-// countSize is a payload of which countBehind is a small part.
+// countSize is about a payload of which countBehind is a small part.
 const countSize = mib
 
 // checkSampleCounts holds the counts of samples against what the link has seen.

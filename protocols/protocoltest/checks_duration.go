@@ -63,7 +63,7 @@ func checkDuration(ctx context.Context, s *suite) (string, error) {
 		return "", fmt.Errorf("nothing was sent in %s", bound)
 	}
 	// The size comes first: a whole chunk, parts of one, none.
-	for _, most := range []int64{mib, 1, 0} {
+	for _, most := range []int64{drawSize(mib), 1, 0} {
 		small, err := bounded(most, time.Hour.Milliseconds())
 		if err != nil {
 			return "", fmt.Errorf("bounded by an hour, %d bytes at most: %w", most, err)

@@ -29,7 +29,7 @@ func checkStopClient(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	took := time.Since(begin)
-	if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
+	if _, err := s.transfer(ctx, srv, sp.Local.Port, little()); err != nil {
 		return "", fmt.Errorf("the next transfer: %w", err)
 	}
 	return "after " + took.Round(time.Millisecond).String(), nil
@@ -96,7 +96,7 @@ func checkIdleServer(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
+	if _, err := s.transfer(ctx, srv, sp.Local.Port, little()); err != nil {
 		return "", err
 	}
 	return s.becomesIdle(ctx, srv, "server", "transfer")

@@ -23,7 +23,7 @@ func (s *suite) lossMS() int64 {
 
 func checkLateServer(ctx context.Context, s *suite) (string, error) {
 	sp := s.serverParams()
-	p := s.clientParams(sp.Local.Port, kib)
+	p := s.clientParams(sp.Local.Port, little())
 	p.Limits.ConnectMS = 1000
 	c, err := s.begin(p)
 	if err != nil {
@@ -42,7 +42,7 @@ func checkLateServer(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
+	if _, err := s.transfer(ctx, srv, sp.Local.Port, little()); err != nil {
 		return "", fmt.Errorf("once the server was there: %w", err)
 	}
 	return fmt.Sprintf("%s after %s", code, took.Round(time.Millisecond)), nil
@@ -76,7 +76,7 @@ func checkClientKilled(ctx context.Context, s *suite) (string, error) {
 	c.kill()
 	begin := time.Now()
 	<-c.ended
-	if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
+	if _, err := s.transfer(ctx, srv, sp.Local.Port, little()); err != nil {
 		return "", fmt.Errorf("the next transfer: %w", err)
 	}
 	e, err := srv.await(ctx, time.Duration(sp.Limits.TransferMS)*time.Millisecond+s.o.Patience, "error event for the killed client's transfer", about(contract.KindError, p.Transfer.ID))
@@ -109,7 +109,7 @@ func checkServerKilled(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("a new server on the same port: %w", err)
 	}
-	if _, err := s.transfer(ctx, again, sp.Local.Port, kib); err != nil {
+	if _, err := s.transfer(ctx, again, sp.Local.Port, little()); err != nil {
 		return "", fmt.Errorf("a new server on the same port: %w", err)
 	}
 	return fmt.Sprintf("%s after %s", code, took.Round(time.Millisecond)), nil
@@ -126,7 +126,7 @@ func checkTransferLimit(ctx context.Context, s *suite) (string, error) {
 	if _, err := s.failure(ctx, c, s.within(p), contract.CodeTransferTimeout); err != nil {
 		return "", err
 	}
-	if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
+	if _, err := s.transfer(ctx, srv, sp.Local.Port, little()); err != nil {
 		return "", fmt.Errorf("the next transfer: %w", err)
 	}
 	return "", nil
@@ -154,7 +154,7 @@ func checkConnectLimit(ctx context.Context, s *suite) (detail string, err error)
 		return "", err
 	}
 	defer func() { err = errors.Join(err, restore()) }()
-	p := s.clientParams(sp.Local.Port, kib)
+	p := s.clientParams(sp.Local.Port, little())
 	p.Limits.ConnectMS = 1500
 	c, err := s.begin(p)
 	if err != nil {
@@ -170,7 +170,7 @@ func checkConnectLimit(ctx context.Context, s *suite) (detail string, err error)
 		return "", fmt.Errorf("%s after %s, but the limit is %s: the link might have come back", code, took, limit)
 	}
 	// A connect that begins while the link is down must use it once it is up.
-	p = s.clientParams(sp.Local.Port, kib)
+	p = s.clientParams(sp.Local.Port, little())
 	p.Limits.ConnectMS = 30_000
 	if c, err = s.begin(p); err != nil {
 		return "", err
@@ -205,7 +205,7 @@ func checkLinkCut(ctx context.Context, s *suite) (string, error) {
 			return "", err
 		}
 		if done {
-			if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
+			if _, err := s.transfer(ctx, srv, sp.Local.Port, little()); err != nil {
 				return "", fmt.Errorf("the next transfer: %w", err)
 			}
 			return detail, nil

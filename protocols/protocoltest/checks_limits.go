@@ -52,7 +52,7 @@ func checkSilentPeer(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	l.Both(link.Conditions{})
-	if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
+	if _, err := s.transfer(ctx, srv, sp.Local.Port, little()); err != nil {
 		return "", fmt.Errorf("the next transfer: %w", err)
 	}
 	return "", nil
@@ -70,7 +70,7 @@ func checkFirstByteLimit(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	defer srv.resume()
-	p := s.clientParams(sp.Local.Port, kib)
+	p := s.clientParams(sp.Local.Port, little())
 	p.Limits.ConnectMS = 1000
 	c, err := s.begin(p)
 	if err != nil {
@@ -85,7 +85,7 @@ func checkFirstByteLimit(ctx context.Context, s *suite) (string, error) {
 		return "", fmt.Errorf("connect-timeout after %s, limits.connect_ms is %d", took.Round(time.Millisecond), p.Limits.ConnectMS)
 	}
 	srv.resume()
-	if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
+	if _, err := s.transfer(ctx, srv, sp.Local.Port, little()); err != nil {
 		return "", fmt.Errorf("the next transfer: %w", err)
 	}
 	return "after " + took.Round(time.Millisecond).String(), nil
@@ -112,7 +112,7 @@ func checkHeaderLimit(ctx context.Context, s *suite) (string, error) {
 	l.Up.Change(link.Conditions{Hold: func(p link.Packet) bool { return p.Number > p.Flow }})
 	ps, cs := [headerTries]*contract.Parameters{}, [headerTries]*proc{}
 	for i := range headerTries {
-		ps[i] = s.clientParams(sp.Local.Port, kib)
+		ps[i] = s.clientParams(sp.Local.Port, little())
 		ps[i].Limits = contract.Limits{ConnectMS: 2000 + s.o.waits.limit.Milliseconds(), TransferMS: transferMS}
 		if cs[i], err = s.begin(ps[i]); err != nil {
 			return "", err
@@ -144,7 +144,7 @@ func checkHeaderLimit(ctx context.Context, s *suite) (string, error) {
 	if e != nil {
 		return "", fmt.Errorf("a connection that ended before its header is for the log alone, but the server wrote an event; it said %s: %s", e.Code, e.Message)
 	}
-	if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
+	if _, err := s.transfer(ctx, srv, sp.Local.Port, little()); err != nil {
 		return "", fmt.Errorf("the next transfer: %w", err)
 	}
 	return fmt.Sprintf("%d connections without a header were ended", len(waiting)), nil

@@ -27,7 +27,7 @@ func checkLossyLink(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	l.Both(lossy)
-	p := s.clientParams(sp.Local.Port, 64*kib)
+	p := s.clientParams(sp.Local.Port, drawSize(64*kib))
 	p.Limits.ConnectMS, p.Limits.TransferMS = 30_000, 60_000
 	c, err := s.begin(p)
 	if err != nil {
@@ -35,11 +35,11 @@ func checkLossyLink(ctx context.Context, s *suite) (string, error) {
 	}
 	r, err := s.wellDone(ctx, srv, c, p)
 	if err != nil {
-		return "", fmt.Errorf("64 KiB over a link of 256 kbit/s and 200 ms, where 5 %% of the packets are lost, 2 %% overtaken and 1 %% doubled, must arrive: %w", err)
+		return "", fmt.Errorf("%d bytes over a link of 256 kbit/s and 200 ms, where 5 %% of the packets are lost, 2 %% overtaken and 1 %% doubled, must arrive: %w", p.Transfer.SizeBytes, err)
 	}
 	least := time.Duration(float64(p.Transfer.SizeBytes) * 8 / float64(lossy.BitsPerSecond) * 1e9)
 	if took := time.Duration(r.ElapsedNS); took < least {
-		return "", fmt.Errorf("the client reports %s for 64 KiB over a link that needs %s for them", took, least)
+		return "", fmt.Errorf("the client reports %s for %d bytes over a link that needs %s for them", took, p.Transfer.SizeBytes, least)
 	}
 	return rate(r), nil
 }
@@ -65,7 +65,7 @@ func checkLongOutage(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for size := int64(2 * mib); ; size *= 4 {
+	for size := drawSize(2 * mib); ; size *= 4 {
 		l.Both(brisk)
 		p := s.clientParams(sp.Local.Port, size)
 		p.Limits.TransferMS = sp.Limits.TransferMS
@@ -139,7 +139,7 @@ func checkAnswerKept(ctx context.Context, s *suite) (string, error) {
 	for range answerTries {
 		l.Up.Change(link.Conditions{Delay: delay})
 		// Of any protocol, sent in full before an acknowledgement arrives.
-		p := s.clientParams(sp.Local.Port, kib)
+		p := s.clientParams(sp.Local.Port, little())
 		if kept, err := s.answerKept(ctx, l, srv, p, idle); err != nil || kept {
 			return "", err
 		}
@@ -152,7 +152,7 @@ func checkAnswerKept(ctx context.Context, s *suite) (string, error) {
 // had one: what it opens then for good is none of the connection's.
 func (s *suite) idleSockets(ctx context.Context, srv *proc, port int) (int, error) {
 	fresh := sockets(srv)
-	if _, err := s.transfer(ctx, srv, port, kib); err != nil {
+	if _, err := s.transfer(ctx, srv, port, little()); err != nil {
 		return 0, err
 	}
 	return s.settled(ctx, srv, fresh)

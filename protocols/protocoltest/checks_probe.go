@@ -345,7 +345,7 @@ func checkDSCP(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	l.Begin(1)
-	p := s.clientParams(sp.Local.Port, 64*kib)
+	p := s.clientParams(sp.Local.Port, drawSize(64*kib))
 	if s.isProbe() {
 		p = s.probeParams(sp.Local.Port, time.Second)
 	}

@@ -28,7 +28,7 @@ func checkLocalAddress(ctx context.Context, s *suite) (string, error) {
 	if s.net.link != nil {
 		other, another = s.net.at.server2, s.net.at.client2
 	}
-	p := s.clientParams(sp.Local.Port, kib)
+	p := s.clientParams(sp.Local.Port, little())
 	p.Remote.Address = other
 	p.Limits.ConnectMS = 1000
 	c, err := s.begin(p)
@@ -52,7 +52,7 @@ func checkLocalAddress(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	before := s.net.link.Up.Traffic().Sources
-	p = s.clientParams(sp.Local.Port, kib)
+	p = s.clientParams(sp.Local.Port, little())
 	p.Local.Address = another
 	if c, err = s.begin(p); err != nil {
 		return "", err
@@ -69,7 +69,7 @@ func checkLocalAddress(ctx context.Context, s *suite) (string, error) {
 			return "", fmt.Errorf("the client was to bind %s (local.address), but %d of its packets came from %s", another, n, a)
 		}
 	}
-	p = s.clientParams(sp.Local.Port, kib)
+	p = s.clientParams(sp.Local.Port, little())
 	p.Local = contract.Endpoint{}
 	if c, err = s.begin(p); err != nil {
 		return "", err
@@ -134,7 +134,7 @@ func checkUnknownFields(ctx context.Context, s *suite) (string, error) {
 	if _, err := srv.await(ctx, s.o.waits.ready, "ready event", kind(contract.KindReady)); err != nil {
 		return "", fmt.Errorf("a server %s: %w", ignored, err)
 	}
-	p := s.clientParams(sp.Local.Port, kib)
+	p := s.clientParams(sp.Local.Port, little())
 	c, err := begin(p)
 	if err != nil {
 		return "", err
@@ -149,7 +149,7 @@ func checkUnknownFields(ctx context.Context, s *suite) (string, error) {
 const refusedLimit = 60 * time.Second
 
 func checkRefused(ctx context.Context, s *suite) (string, error) {
-	p := s.clientParams(s.port(), kib)
+	p := s.clientParams(s.port(), little())
 	p.Limits.ConnectMS = refusedLimit.Milliseconds()
 	codes := []contract.Code{contract.CodeConnectRefused}
 	udp := s.target.Manifest.Network == "udp"
@@ -177,7 +177,7 @@ func checkNoRoute(ctx context.Context, s *suite) (string, error) {
 	if _, err := s.needLink(); err != nil {
 		return "", err
 	}
-	p := s.clientParams(s.port(), kib)
+	p := s.clientParams(s.port(), little())
 	p.Remote.Address = s.net.at.nowhere
 	p.Device = "" // to a socket that is bound to an interface, everything is there
 	p.Limits.ConnectMS = refusedLimit.Milliseconds()
@@ -225,7 +225,7 @@ func checkPromptExit(ctx context.Context, s *suite) (string, error) {
 // exitOf is how long a client lives after its last event: no more than a moment
 // longer than a driver may.
 func (s *suite) exitOf(ctx context.Context, srv *proc, port int, failing bool) (time.Duration, error) {
-	last, size := contract.KindResult, int64(kib)
+	last, size := contract.KindResult, little()
 	if failing {
 		last, size = contract.KindError, endless
 	}
@@ -268,7 +268,7 @@ func checkReadyOpen(ctx context.Context, s *suite) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		p := s.clientParams(sp.Local.Port, kib)
+		p := s.clientParams(sp.Local.Port, little())
 		c, send, err := s.waiting(p)
 		if err != nil {
 			return "", err
@@ -409,7 +409,7 @@ func checkNoSuchAddress(ctx context.Context, s *suite) (string, error) {
 	if _, err := s.failure(ctx, srv, s.o.waits.ready, contract.CodeListenFailed); err != nil {
 		return "", fmt.Errorf("a server whose local.address is %s, which this node does not have: %w", s.net.at.nowhere, err)
 	}
-	p = s.clientParams(s.port(), kib)
+	p = s.clientParams(s.port(), little())
 	p.Local.Address = s.net.at.nowhere
 	p.Limits.ConnectMS = refusedLimit.Milliseconds()
 	c, err := s.begin(p)
@@ -438,7 +438,7 @@ func checkIPv6(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p := s.clientParams(sp.Local.Port, 64*kib)
+	p := s.clientParams(sp.Local.Port, drawSize(64*kib))
 	p.Local.Address, p.Remote.Address = here, there
 	if _, err := srv.await(ctx, s.o.waits.ready, "ready event", kind(contract.KindReady)); err != nil {
 		if ctx.Err() != nil {

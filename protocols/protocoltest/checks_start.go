@@ -250,7 +250,7 @@ func checkUnsupported(ctx context.Context, s *suite) (string, error) {
 
 func checkPortTaken(ctx context.Context, s *suite) (string, error) {
 	return "", s.portTaken(ctx, func(srv *proc, port int) error {
-		_, err := s.transfer(ctx, srv, port, kib)
+		_, err := s.transfer(ctx, srv, port, little())
 		return err
 	})
 }

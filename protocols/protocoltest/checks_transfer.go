@@ -3,6 +3,7 @@ package protocoltest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"linktrial/protocols/contract"
@@ -12,8 +13,20 @@ func rate(r *contract.Result) string {
 	return fmt.Sprintf("connected in %s, %.2f KB/s", time.Duration(r.ConnectNS).Round(time.Microsecond), float64(r.SizeBytes)/1024/(float64(r.ElapsedNS)/1e9))
 }
 
-func checkSize(size int64) func(context.Context, *suite) (string, error) {
+// drawSize draws the size of a payload about another one, so that no size says that it is
+// the suite's.
+func drawSize(about int64) int64 { return about*7/10 + rand.Int64N(about/2+1) }
+
+// little draws the size of a payload of about 1 KiB, which one packet carries.
+func little() int64 { return drawSize(kib) }
+
+// checkSize is a transfer of so many bytes; where there are more than one, of about so many.
+func checkSize(about int64) func(context.Context, *suite) (string, error) {
 	return func(ctx context.Context, s *suite) (string, error) {
+		size := about
+		if size > 1 {
+			size = drawSize(about)
+		}
 		sp := s.serverParams()
 		srv, err := s.serve(ctx, sp)
 		if err != nil {
@@ -27,14 +40,19 @@ func checkSize(size int64) func(context.Context, *suite) (string, error) {
 	}
 }
 
-func (s *suite) large() int64 {
+// large draws the size of a large payload.
+func (s *suite) large() int64 { return drawSize(s.aboutLarge()) }
+
+func (s *suite) aboutLarge() int64 {
 	if s.o.Quick {
 		return 16 * mib
 	}
 	return 64 * mib
 }
 
-func checkLarge(ctx context.Context, s *suite) (string, error) { return checkSize(s.large())(ctx, s) }
+func checkLarge(ctx context.Context, s *suite) (string, error) {
+	return checkSize(s.aboutLarge())(ctx, s)
+}
 
 // fewSamples is how many intervals a transfer must have lasted before it is an
 // error that no sample came: a busy machine may miss some.
@@ -87,7 +105,7 @@ func checkHundred(ctx context.Context, s *suite) (string, error) {
 	begin := time.Now()
 	var inside time.Duration
 	for i := range n {
-		r, err := s.transfer(ctx, srv, sp.Local.Port, kib)
+		r, err := s.transfer(ctx, srv, sp.Local.Port, little())
 		if err != nil {
 			return "", fmt.Errorf("transfer %d: %w", i+1, err)
 		}
@@ -115,7 +133,7 @@ func checkConcurrent(ctx context.Context, s *suite) (string, error) {
 	const n = 4
 	ps, cs := [n]*contract.Parameters{}, [n]*proc{}
 	for i := range n {
-		ps[i] = s.clientParams(sp.Local.Port, mib)
+		ps[i] = s.clientParams(sp.Local.Port, drawSize(mib))
 		if cs[i], err = s.begin(ps[i]); err != nil {
 			return "", err
 		}

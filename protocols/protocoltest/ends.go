@@ -11,7 +11,7 @@ import (
 
 // ends start the drivers of a whole suite: one process for each end, as agents do.
 type ends struct {
-	at addresses // in their command lines
+	at addresses // of every network of the suite, as those of the nodes of a run; in their command lines
 
 	mu     sync.Mutex
 	agents map[contract.Role]*starter.Starter

@@ -125,8 +125,8 @@ func faultyDriver(fault string) int {
 		code = func(c int) int { return 2 * c }
 	case "any-option":
 		edit(func(m map[string]any) { m["options"] = map[string]any{} })
-	case "aware-of-parent", "aware-of-descent", "aware-of-processes", "aware-of-home", "aware-of-privileges":
-		if !recognised(fault) {
+	case "aware-of-parent", "aware-of-descent", "aware-of-processes", "aware-of-home", "aware-of-privileges", "aware-of-sizes", "aware-of-counters":
+		if !recognised(fault, &p) {
 			onResult(func(r *contract.Result) { r.ElapsedNS += int64(time.Hour) })
 		}
 	case "slow-clock":

@@ -15,8 +15,7 @@ const flowingBytes = 16 * kib
 
 // newLinkNetwork makes a client and a server namespace with a link between them
 // that the suite carries; all: each end has further addresses, and of IPv6.
-func newLinkNetwork(all bool) (*network, error) {
-	a := drawAddresses()
+func newLinkNetwork(a addresses, all bool) (*network, error) {
 	client, server := []string{a.client}, []string{a.server}
 	if all {
 		client, server = append(client, a.client2, a.client6), append(server, a.server2, a.server6)
@@ -28,16 +27,17 @@ func newLinkNetwork(all bool) (*network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a link between network namespaces: %w", err)
 	}
-	return &network{client: l.Client, server: l.Server, link: l, at: a}, nil
+	n := &network{client: l.Client, server: l.Server, link: l, at: a}
+	return n.used()
 }
 
 // newNetworkApart is the network of a check that runs apart, with all addresses;
 // or the loopback interface under the conditions of [newNetwork].
-func newNetworkApart(loopback string) (*network, error) {
+func newNetworkApart(at addresses, loopback string) (*network, error) {
 	if loopback != "" {
-		return &network{loopback: loopback, at: drawAddresses()}, nil
+		return &network{loopback: loopback, at: at}, nil
 	}
-	return newLinkNetwork(true)
+	return newLinkNetwork(at, true)
 }
 
 // needLink skips a check that needs the suite's own link.
@@ -55,7 +55,7 @@ func (s *suite) onLink(measure func(*link.Link) error) error {
 	if s.net.loopback != "" {
 		return skip("packets on the loopback interface cannot be held: %s", s.net.loopback)
 	}
-	n, err := newLinkNetwork(false)
+	n, err := newLinkNetwork(s.ends.at, false)
 	if err != nil {
 		return err
 	}

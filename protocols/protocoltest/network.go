@@ -41,7 +41,8 @@ func (n *network) port() int {
 
 const device = link.Device
 
-func newNetwork(loopback bool) (*network, error) {
+// newNetwork makes one whose ends have these addresses.
+func newNetwork(at addresses, loopback bool) (*network, error) {
 	reason := ""
 	switch {
 	case loopback:
@@ -50,9 +51,9 @@ func newNetwork(loopback bool) (*network, error) {
 		reason = "making network namespaces needs root"
 	}
 	if reason != "" {
-		return &network{loopback: reason, at: drawAddresses()}, nil
+		return &network{loopback: reason, at: at}, nil
 	}
-	n := &network{at: drawAddresses()}
+	n := &network{at: at}
 	for _, f := range []**os.File{&n.client, &n.server, &n.router} {
 		ns, err := namespace.Unnamed()
 		if err != nil {
@@ -65,7 +66,7 @@ func newNetwork(loopback bool) (*network, error) {
 		n.close()
 		return nil, fmt.Errorf("connect the network namespaces: %w", err)
 	}
-	return n, nil
+	return n.used()
 }
 
 func (n *network) connect() error {

@@ -219,7 +219,7 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 			return nil, fmt.Errorf("the check %s is of a role or a kind of drivers that %s is not; its roles are %v, it carries %ss", name, m.Name, m.AllRoles(), m.Kind)
 		}
 	}
-	net, err := newNetwork(o.Loopback)
+	net, err := newNetwork(drawAddresses(), o.Loopback)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (a *auditor) checkTrialRows(c *Check) {
 
 // byBothEnds are the reasons for which the store shows a success as invalid: they are
 // known where the journals of both ends are together.
-var byBothEnds = map[string]bool{"server-failed": true, "size-differs": true, "digest-differs": true, "longer-at-server": true, "faster-than-packets": true, "window-unknown": true, "unverified": true}
+var byBothEnds = map[string]bool{"server-failed": true, "size-differs": true, "digest-differs": true, "longer-at-server": true, "faster-than-packets": true, "more-than-sent": true, "window-unknown": true, "unverified": true}
 
 // byCrash reports whether the store may show as failed, for a reason, what the leading
 // node's journal has as failed for another one, or as timed out: a node's journal has a
