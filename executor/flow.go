@@ -234,7 +234,9 @@ func (f *flow) take(line driver.Line) (connected bool) {
 	case contract.KindConnected:
 		return f.connect(e.ConnectNS, line.At)
 	case contract.KindSample:
-		f.samples.add(*e.Sample, line.Size)
+		if breach := f.samples.add(*e.Sample, line.Size); breach != "" {
+			f.breaches = append(f.breaches, breach)
+		}
 	case contract.KindResult:
 		f.takeResult(e.Result, line.At)
 	case contract.KindError:

@@ -520,7 +520,9 @@ func (s *server) take(e *contract.Event, size int) {
 	case contract.KindSample:
 		s.begin(e.Transfer)
 		if b := s.batch(e.Transfer); b != nil {
-			b.add(*e.Sample, size)
+			if breach := b.add(*e.Sample, size); breach != "" {
+				s.listener.recordBreach(breach, "", &place{b.head.Trial, b.head.Attempt, b.head.Flow})
+			}
 		}
 	case contract.KindResult:
 		s.end(journal.Received{Transfer: e.Transfer, Result: e.Result})

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"fmt"
 	"time"
 
 	"linktrial/executor/journal"
@@ -22,20 +23,39 @@ type sampleBatch struct {
 	since  time.Time       // its first sample's
 	size   int             // of its lines, bytes
 	last   *contract.Sample
+	told   bool // that a figure went back
 }
 
-// add takes a sample that was a line of size bytes.
-func (b *sampleBatch) add(s contract.Sample, size int) {
+// add takes a sample that was a line of size bytes. It says once where a figure went back
+// that only grows ([contract.Cumulative]): nothing of such a curve can be believed.
+func (b *sampleBatch) add(s contract.Sample, size int) (breach string) {
 	now := b.clock.Now()
 	if len(b.head.Samples) == 0 {
 		b.since = now
 	}
 	b.head.Samples = append(b.head.Samples, s)
 	b.size += size
+	if !b.told && b.last != nil {
+		breach = wentBack(b.last, &s)
+		b.told = breach != ""
+	}
 	b.last = &s
 	if b.size >= samplesBytes || now.Sub(b.since) >= samplesEvery {
 		b.flush()
 	}
+	return breach
+}
+
+// wentBack says which cumulative figure of a sample is less than in the one before; empty: none.
+func wentBack(before, now *contract.Sample) string {
+	for i := range contract.Figures {
+		f := &contract.Figures[i]
+		// One that is absent is not a number, which is not less.
+		if was, is := f.Value(before), f.Value(now); f.Kind == contract.Cumulative && is < was {
+			return fmt.Sprintf("%s went back from %.0f to %.0f in a sample", f.Name, was, is)
+		}
+	}
+	return ""
 }
 
 func (b *sampleBatch) flush() {

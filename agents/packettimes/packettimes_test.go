@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"linktrial/agents/packettimes"
 	"linktrial/executor"
@@ -556,15 +557,17 @@ func TestTraffic(t *testing.T) {
 	}, 10*time.Second, 5*time.Millisecond)
 	require.Equal(t, want, counts())
 
-	// TCP's payload, in segments of any length, with its own headers left out.
+	// TCP's payload, in segments of any length, with its own headers left out; what a busy
+	// machine has it send again counts again.
 	wait := f.takes("10.91.1.2:5003")
 	conn, err := net.Dial("tcp", "10.91.1.2:5003")
 	require.NoError(t, err)
 	_, err = conn.Write(make([]byte, 200_000))
 	require.NoError(t, err)
-	require.NoError(t, conn.Close())
+	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
 	wait()
-	require.Eventually(t, func() bool { return counts()[5003].SentPayload == 200_000 }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return counts()[5003].SentPayload == 200_000+sentAgain(t, conn.(*net.TCPConn)) }, 10*time.Second, 5*time.Millisecond)
+	require.NoError(t, conn.Close())
 	require.Greater(t, counts()[5003].Sent, uint64(200_000))
 
 	// An interface that has come anew is found again.
@@ -575,4 +578,17 @@ func TestTraffic(t *testing.T) {
 	send("10.91.1.1:0", "10.91.1.2:5001", 100)
 	// It leaves when the other node's link-layer address is known.
 	require.Eventually(t, func() bool { return counts()[5001].Sent == 2*(header+100) }, 10*time.Second, 5*time.Millisecond)
+}
+
+// sentAgain is how many bytes of payload TCP has sent again.
+func sentAgain(t *testing.T, c *net.TCPConn) (bytes uint64) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		require.NoError(t, err)
+		bytes = info.Bytes_retrans
+	}))
+	return bytes
 }

@@ -264,6 +264,7 @@ func TestFaults(t *testing.T) {
 		{"no-listener", journal.Failed, string(contract.CodeConnectRefused), true, 0},
 		{"child", journal.Succeeded, "", false, 1},
 		{"daemon", journal.Succeeded, "", false, 1},
+		{"backwards", journal.Succeeded, "", false, 1},
 		{"server-daemon", journal.Succeeded, "", false, 0},
 		{"none", journal.Succeeded, "", false, 0},
 	}
@@ -295,6 +296,9 @@ func TestFaults(t *testing.T) {
 				t.Errorf("%d breaches noted, expected %d: %+v", n, f.notes, bodies[journal.Misbehaviour](t, cj, journal.TypeDriverMisbehaved))
 			}
 			checkLeft(t, f.fault, cj, sj)
+			if there := bodies[journal.Misbehaviour](t, sj, journal.TypeDriverMisbehaved); f.fault == "backwards" && (len(there) != 1 || there[0].Trial == nil || !strings.Contains(there[0].Message, "sent_bytes went back from ")) {
+				t.Errorf("of the server's samples: %+v", there)
+			}
 			if strings.HasPrefix(f.fault, "stuck") && (e.Flows[0].LastSample == nil || e.Flows[0].LastSample.SentBytes == 0) {
 				t.Errorf("a stuck transfer lost its last sample: %+v", e.Flows[0])
 			}

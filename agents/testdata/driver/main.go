@@ -190,7 +190,11 @@ func client(p *contract.Parameters, fault string, pace time.Duration) {
 			os.Exit(contract.ExitFailed)
 		}
 		sent += n
-		sample(sent)
+		if fault == "backwards" {
+			sample(p.Transfer.SizeBytes - sent)
+		} else {
+			sample(sent)
+		}
 		failInTransfer(fault)
 		hold(id, until, ack)
 		time.Sleep(pace)
@@ -440,6 +444,9 @@ func serve(p *contract.Parameters, c net.Conn, fault string) {
 		counted := int64(at)
 		if fault == "ahead" { // for a greater share of what several flows carry
 			counted = int64(min(at+at/2, h.SizeBytes))
+		}
+		if fault == "backwards" && at > h.SizeBytes/2 {
+			counted = int64(h.SizeBytes/2) / 2
 		}
 		say(contract.Event{Event: contract.KindSample, Transfer: id, Sample: &contract.Sample{ElapsedNS: int64(since(start)), SentBytes: counted}})
 	}

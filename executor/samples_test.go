@@ -1,0 +1,38 @@
+package executor
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/protocols/contract"
+)
+
+// A cumulative figure that goes back is told once; others may, and so may what is absent.
+func TestFiguresThatGoBack(t *testing.T) { synctest.Test(t, testFiguresThatGoBack) }
+
+func testFiguresThatGoBack(t *testing.T) {
+	n := func(v int64) *int64 { return &v }
+	at := func(s, sent int64) contract.Sample {
+		return contract.Sample{ElapsedNS: s * int64(time.Second), SentBytes: sent}
+	}
+	b := &sampleBatch{clock: systemClock{}}
+	require.Empty(t, b.add(at(1, 100), 1))
+	acknowledged := at(2, 100)
+	acknowledged.AckedBytes, acknowledged.Retransmits, acknowledged.SRTTUS = n(90), n(7), n(5000)
+	require.Empty(t, b.add(acknowledged, 1))
+	require.Empty(t, b.add(at(2, 200), 1)) // absent
+	paths := at(3, 200)
+	paths.AckedBytes, paths.Retransmits, paths.SRTTUS = n(100), n(3), n(4000) // a path and its counts are gone
+	require.Empty(t, b.add(paths, 1))
+	fewer := at(4, 200)
+	fewer.AckedBytes = n(99)
+	require.Equal(t, "acked_bytes went back from 100 to 99 in a sample", b.add(fewer, 1))
+	require.Empty(t, b.add(at(3, 100), 1))
+
+	b = &sampleBatch{clock: systemClock{}}
+	require.Empty(t, b.add(at(2, 100), 1))
+	require.Equal(t, "elapsed_ns went back from 2000000000 to 1000000000 in a sample", b.add(at(1, 100), 1))
+}
