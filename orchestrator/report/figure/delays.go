@@ -121,14 +121,14 @@ func delaysLegend(panels []probePanel, order map[string]int) (out []legendEntry)
 				out = append(out, aloneEntry)
 				continue
 			}
-			out = append(out, treatmentEntry(order[r.Beside], "beside "+r.BesideLabel, ""))
+			out = append(out, treatmentEntry(lookOf(order[r.Beside]), "beside "+r.BesideLabel, ""))
 		}
 	}
 	return out
 }
 
 // aloneEntry is the row without load: no treatment's colour, and a wider line.
-var aloneEntry = legendEntry{"alone", func(c *canvas, x, y float64) { c.line(x-6, y, x+6, y, grey, 2.6) }}
+var aloneEntry = legendEntry{label: "alone", draw: func(c *canvas, x, y float64) { c.line(x-6, y, x+6, y, grey, 2.6) }}
 
 // title names the probe, and which way its packets go.
 func (p *probePanel) title() string {
@@ -193,12 +193,11 @@ func (p *probePanel) curve(c *canvas, f *frame, r *report.ProbeRow, order map[st
 		points = append(points, [2]float64{at, share(k - 1)}, [2]float64{at, share(k)})
 	}
 	points = append(points, [2]float64{f.left + f.width, share(last)})
-	number, colour, width := 0, grey, 2.6
+	look, width := look{colour: grey, marker: markers[0]}, 2.6
 	if r.Beside != alone {
-		number, width = order[r.Beside], 1.4
-		colour = palette[number%len(palette)]
+		look, width = lookOf(order[r.Beside]), 1.4
 	}
-	c.path(points, colour, width)
+	c.path(points, look.colour, width, look.dash)
 	what := "alone"
 	if r.Beside != alone {
 		what = "beside " + wording.Clean(r.BesideLabel)
@@ -209,9 +208,9 @@ func (p *probePanel) curve(c *canvas, f *frame, r *report.ProbeRow, order map[st
 		hint := fmt.Sprintf("%s: %d %% of the packets within %s ms", what, k, wording.Delay(&ms))
 		if u := r.UncertaintyMS; u != nil && *u > 0 {
 			from, to := f.px(ms-*u), f.px(ms+*u)
-			c.line(from, y, to, y, colour, 1)
-			c.line(from, y-3, from, y+3, colour, 1)
-			c.line(to, y-3, to, y+3, colour, 1)
+			c.line(from, y, to, y, look.colour, 1)
+			c.line(from, y-3, from, y+3, look.colour, 1)
+			c.line(to, y-3, to, y+3, look.colour, 1)
 			hint += " ± " + wording.Delay(u) + " ms"
 		}
 		for _, s := range r.Caveats() {
@@ -220,7 +219,7 @@ func (p *probePanel) curve(c *canvas, f *frame, r *report.ProbeRow, order map[st
 		if r.LossShare != nil {
 			hint += fmt.Sprintf("; %s of those sent were lost", wording.Percent(r.LossShare, 2))
 		}
-		c.marker(number, f.px(ms), y, colour, hint)
+		c.marker(look.marker, f.px(ms), y, look.colour, hint)
 	}
 	return true
 }

@@ -81,7 +81,7 @@ func distributionLegend(tables []report.RunTable, order map[string]int) (out []l
 				continue
 			}
 			seen[r.Treatment] = true
-			out = append(out, treatmentEntry(order[r.Treatment], r.Label, r.Missing))
+			out = append(out, treatmentEntry(lookOf(order[r.Treatment]), r.Label, r.Missing))
 		}
 	}
 	return out
@@ -99,19 +99,18 @@ func (d *distributed) draw(c *canvas, x, top, highest float64, order map[string]
 		}
 		shown = true
 		r := &t.Rows[k]
-		number := order[r.Treatment]
-		colour := palette[number%len(palette)]
+		look := lookOf(order[r.Treatment])
 		points := [][2]float64{{f.px(rate.In(xs[0])), f.py(0)}}
 		for i, x := range xs {
 			at := f.px(rate.In(x))
 			points = append(points, [2]float64{at, f.py(float64(i) / float64(len(xs)))}, [2]float64{at, f.py(float64(i+1) / float64(len(xs)))})
 		}
 		points = append(points, [2]float64{f.left + f.width, f.py(1)})
-		c.path(points, colour, 1.4)
+		c.path(points, look.colour, 1.4, look.dash)
 		// So many marks that they can still be distinguished.
 		every := max(1, len(xs)/40)
 		for i := 0; i < len(xs); i += every {
-			c.marker(number, f.px(rate.In(xs[i])), f.py(float64(i+1)/float64(len(xs))), colour, fmt.Sprintf("%s: %d of %d trials at most %s %s", wording.Clean(r.Label), i+1, len(xs), rate.Write(&xs[i]), rate.Name))
+			c.marker(look.marker, f.px(rate.In(xs[i])), f.py(float64(i+1)/float64(len(xs))), look.colour, fmt.Sprintf("%s: %d of %d trials at most %s %s", wording.Clean(r.Label), i+1, len(xs), rate.Write(&xs[i]), rate.Name))
 		}
 	}
 	if !shown {

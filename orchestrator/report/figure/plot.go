@@ -118,7 +118,7 @@ func (f *frame) draw(c *canvas, xName, yName string) {
 }
 
 // path draws a line through points; a point that is not a number breaks it.
-func (c *canvas) path(points [][2]float64, colour string, width float64) {
+func (c *canvas) path(points [][2]float64, colour string, width float64, pattern dash) {
 	d, pen := "", "M"
 	for _, p := range points {
 		if math.IsNaN(p[0]) || math.IsNaN(p[1]) {
@@ -129,7 +129,7 @@ func (c *canvas) path(points [][2]float64, colour string, width float64) {
 		pen = "L"
 	}
 	if d != "" {
-		c.add(`<path d="%s" stroke="%s" stroke-width="%s" fill="none" stroke-linejoin="round"/>`, d, colour, px(width))
+		c.add(`<path d="%s" stroke="%s" stroke-width="%s" fill="none" stroke-linejoin="round"%s/>`, d, colour, px(width), pattern.attribute())
 	}
 }
 
@@ -145,20 +145,21 @@ func (c *canvas) begin(width, height float64, title string) {
 func (c *canvas) legend(y, width float64, entries []legendEntry) float64 {
 	x, line := 16.0, 0.0
 	for _, e := range entries {
-		w := 30 + 6.4*float64(utf8.RuneCountInString(e.label))
+		w := 30 + 2*e.longer + 6.4*float64(utf8.RuneCountInString(e.label))
 		if x+w > width && x > 16 {
 			x, line = 16, line+18
 		}
-		e.draw(c, x, y+line)
-		c.text(x+12, y+line+4, "start", ink, 11, e.label)
+		e.draw(c, x+e.longer, y+line)
+		c.text(x+12+2*e.longer, y+line+4, "start", ink, 11, e.label)
 		x += w
 	}
 	return line + 18
 }
 
 type legendEntry struct {
-	label string
-	draw  func(c *canvas, x, y float64)
+	label  string
+	longer float64 // than others, at both ends of what is drawn
+	draw   func(c *canvas, x, y float64)
 }
 
 // legendHeightOf is the height that [canvas.legend] will take.
@@ -182,14 +183,26 @@ func titleOf(what string, ds *report.Dataset) string {
 }
 
 // treatmentEntry is a treatment in the legend of a figure of lines.
-func treatmentEntry(number int, label, missing string) legendEntry {
+func treatmentEntry(look look, label, missing string) legendEntry {
 	label = wording.Clip(wording.Clean(label), 40)
 	if missing != "" {
 		label += " (missing)"
 	}
-	colour := palette[number%len(palette)]
-	return legendEntry{label, func(c *canvas, x, y float64) {
-		c.line(x-6, y, x+6, y, colour, 1.6)
-		c.marker(number, x, y, colour, label)
+	return lineEntry(look, label)
+}
+
+// patternLonger lets the pattern of a line be seen at both sides of its marker.
+const patternLonger = 7
+
+// lineEntry has a short line and the marker on it.
+func lineEntry(look look, label string) legendEntry {
+	half, longer := 6.0, 0.0
+	if look.dash.array != "" {
+		longer = patternLonger
+	}
+	half += longer
+	return legendEntry{label, longer, func(c *canvas, x, y float64) {
+		c.patternedLine(x-half, y, x+half, y, look.colour, 1.6, look.dash)
+		c.marker(look.marker, x, y, look.colour, label)
 	}}
 }

@@ -47,14 +47,11 @@ func Sequence(ds *report.Dataset, r *report.Run, iteration int, series []report.
 		}
 		sent = sent || l.sent
 		if l.legend != "" {
-			entries = append(entries, legendEntry{l.legend, func(c *canvas, x, y float64) {
-				c.line(x-6, y, x+6, y, l.colour, 1.6)
-				c.marker(l.number, x, y, l.colour, l.legend)
-			}})
+			entries = append(entries, lineEntry(l.look, l.legend))
 		}
 	}
-	entries = append(entries, legendEntry{"packets sent again", func(c *canvas, x, y float64) { c.line(x, y-5, x, y+5, grey, 1.2) }},
-		legendEntry{"trial failed", func(c *canvas, x, y float64) { c.cross(x, y, grey, "trial failed") }})
+	entries = append(entries, legendEntry{label: "packets sent again", draw: func(c *canvas, x, y float64) { c.line(x, y-5, x, y+5, grey, 1.2) }},
+		legendEntry{label: "trial failed", draw: func(c *canvas, x, y float64) { c.cross(x, y, grey, "trial failed") }})
 	const width = chartLeft + sequenceWidth + chartRight
 	heading := headingOf("", table.Heading(), width).under
 	top := 46 + underLine*float64(len(heading))
@@ -92,8 +89,7 @@ type sequencePoint struct {
 }
 
 type sequenceLine struct {
-	number int
-	colour string
+	look   look
 	legend string // empty: further flows of the same trial
 	hint   string
 	points []sequencePoint
@@ -109,7 +105,7 @@ func sequenceLines(t *report.Trial, number int, label string, series []report.Se
 		flows = []report.Flow{{Verdict: a.Verdict, Connect: a.Connect, Elapsed: a.Elapsed, SizeBytes: a.SizeBytes}}
 	}
 	for i, f := range flows {
-		l := sequenceLine{number: number, colour: palette[number%len(palette)], hint: label}
+		l := sequenceLine{look: lookOf(number), hint: label}
 		if len(flows) > 1 {
 			l.hint = fmt.Sprintf("%s, flow %d", label, i)
 		}
@@ -154,19 +150,19 @@ func (l *sequenceLine) draw(c *canvas, f *frame) {
 	for i, p := range l.points {
 		points[i] = [2]float64{f.px(p.seconds), f.py(p.kb)}
 	}
-	c.path(points, l.colour, 1.4)
+	c.path(points, l.look.colour, 1.4, l.look.dash)
 	marked, again := -closest, int64(0)
 	for i, p := range l.points {
 		if again += p.again; again > 0 && points[i][0]-marked >= closest {
 			x, y := points[i][0], points[i][1]
-			c.add(`<path d="M%s %sv10" stroke="%s" stroke-width="1.2"><title>%s</title></path>`, px(x), px(max(y-5, 0)), l.colour, escape(fmt.Sprintf("%s: %s sent again by %s s", l.hint, wording.Plural(int(again), "packet", "packets"), wording.Figure(&p.seconds))))
+			c.add(`<path d="M%s %sv10" stroke="%s" stroke-width="1.2"><title>%s</title></path>`, px(x), px(max(y-5, 0)), l.look.colour, escape(fmt.Sprintf("%s: %s sent again by %s s", l.hint, wording.Plural(int(again), "packet", "packets"), wording.Figure(&p.seconds))))
 			marked, again = x, 0
 		}
 	}
 	last, at := l.points[len(l.points)-1], points[len(points)-1]
 	if l.failed != "" {
-		c.cross(at[0], at[1], l.colour, l.hint+": "+l.failed)
+		c.cross(at[0], at[1], l.look.colour, l.hint+": "+l.failed)
 		return
 	}
-	c.marker(l.number, at[0], at[1], l.colour, fmt.Sprintf("%s: %s KB after %s s", l.hint, wording.Figure(&last.kb), wording.Figure(&last.seconds)))
+	c.marker(l.look.marker, at[0], at[1], l.look.colour, fmt.Sprintf("%s: %s KB after %s s", l.hint, wording.Figure(&last.kb), wording.Figure(&last.seconds)))
 }

@@ -69,10 +69,7 @@ func Curves(v *report.Analysis) ([]byte, error) {
 	}
 	part := partOf(v, len(charts))
 	charts = charts[part.first:part.end]
-	order := v.TreatmentOrder()
-	for _, name := range report.Bounds() {
-		order[name] = len(order)
-	}
+	looks := curveLooks(v)
 	const cell = chartLeft + chartWidth + chartRight
 	heads, head := headings(len(charts), fixed(chartWidth), func(i int) (string, string, string) {
 		first, second := chartText(charts[i])
@@ -91,7 +88,7 @@ func Curves(v *report.Analysis) ([]byte, error) {
 		widest = max(widest, column)
 	}
 	width := max(minWidth, cell*float64(widest))
-	entries := curveLegend(charts, order)
+	entries := curveLegend(charts, looks)
 	top := 36 + float64(rows)*row
 	height := top + legendHeightOf(width, entries) + 26
 	title := titleOf("Parameter curves", v.Dataset)
@@ -100,7 +97,7 @@ func Curves(v *report.Analysis) ([]byte, error) {
 	for i, ch := range charts {
 		x, y := cell*float64(places[i][1]), 30+row*float64(places[i][0])
 		heads[i].draw(c, x+chartLeft, y)
-		drawChart(ch, c, x, y+head+headGap, scaleFor(reach[family(ch)]), order)
+		drawChart(ch, c, x, y+head+headGap, scaleFor(reach[family(ch)]), looks)
 	}
 	c.legend(top+6, width, entries)
 	note := "Bars: 95 % intervals of the mean (Student's t). Charts of one metric in a group have the same scale." + part.note()
@@ -112,7 +109,20 @@ func Curves(v *report.Analysis) ([]byte, error) {
 	return []byte(c.b.String()), nil
 }
 
-func curveLegend(charts []*report.Chart, order map[string]int) (out []legendEntry) {
+// curveLooks are the looks of treatments and bounds by their names. Bounds are grey, with
+// Ideal's circle and the coded bound's diamond, as on pages.
+func curveLooks(v *report.Analysis) map[string]look {
+	out := map[string]look{}
+	for name, number := range v.TreatmentOrder() {
+		out[name] = lookOf(number)
+	}
+	for i, name := range report.Bounds() {
+		out[name] = look{colour: grey, marker: boundMarkers[i]}
+	}
+	return out
+}
+
+func curveLegend(charts []*report.Chart, looks map[string]look) (out []legendEntry) {
 	seen := map[string]bool{}
 	published, ideal, coded := false, false, false
 	for _, ch := range charts {
@@ -125,17 +135,17 @@ func curveLegend(charts []*report.Chart, order map[string]int) (out []legendEntr
 				continue
 			}
 			seen[l.Treatment] = true
-			out = append(out, treatmentEntry(order[l.Treatment], l.Label, l.Missing))
+			out = append(out, treatmentEntry(looks[l.Treatment], l.Label, l.Missing))
 		}
 	}
 	if ideal {
-		out = append(out, legendEntry{"Ideal in the trials of the point, of its colour", func(c *canvas, x, y float64) { c.limit(x, y, grey, false, "Ideal") }})
+		out = append(out, legendEntry{label: "Ideal in the trials of the point, of its colour", draw: func(c *canvas, x, y float64) { c.limit(x, y, grey, false, "Ideal") }})
 	}
 	if coded {
-		out = append(out, legendEntry{"the coded bound there", func(c *canvas, x, y float64) { c.limit(x, y, grey, true, "coded bound") }})
+		out = append(out, legendEntry{label: "the coded bound there", draw: func(c *canvas, x, y float64) { c.limit(x, y, grey, true, "coded bound") }})
 	}
 	if published {
-		out = append(out, legendEntry{"published, of the same colour", func(c *canvas, x, y float64) { c.hollow(x, y, grey, "published") }})
+		out = append(out, legendEntry{label: "published, of the same colour", draw: func(c *canvas, x, y float64) { c.hollow(x, y, grey, "published") }})
 	}
 	return out
 }
@@ -172,14 +182,15 @@ func chartText(ch *report.Chart) (first, second string) {
 }
 
 // drawChart draws the chart below its heading.
-func drawChart(ch *report.Chart, c *canvas, x, top float64, ys axisScale, order map[string]int) {
+func drawChart(ch *report.Chart, c *canvas, x, top float64, ys axisScale, looks map[string]look) {
 	f := &frame{left: x + chartLeft, top: top, width: chartWidth, height: chartHeight, y: ys, x: xScale(ch)}
 	f.draw(c, wording.Clip(wording.Clean(ch.Axis), 40), report.MetricTitle(ch.Metric))
 	shift := func(k int) float64 { // lines beside each other, so that bars do not overlap
 		return 2.4 * (float64(k) - float64(len(ch.Curves)-1)/2)
 	}
 	for k, l := range ch.Curves {
-		colour := palette[order[l.Treatment]%len(palette)]
+		look := looks[l.Treatment]
+		colour := look.colour
 		var points [][2]float64
 		for i := range l.Points {
 			p := &l.Points[i]
@@ -195,10 +206,10 @@ func drawChart(ch *report.Chart, c *canvas, x, top float64, ys axisScale, order 
 			}
 		}
 		drawLimits(c, f, ch, &l, colour, func(i int) float64 { return f.px(ch.Stations[i].At) + shift(k) })
-		c.path(points, colour, 1.4)
+		c.path(points, colour, 1.4, look.dash)
 		for i := range l.Points {
 			if p := &l.Points[i]; p.Known {
-				c.marker(order[l.Treatment], points[i][0], points[i][1], colour, fmt.Sprintf("%s, %s %s: %s, n = %d", l.Label, ch.Axis, ch.Stations[i].Label, p.Text(), p.N))
+				c.marker(look.marker, points[i][0], points[i][1], colour, fmt.Sprintf("%s, %s %s: %s, n = %d", l.Label, ch.Axis, ch.Stations[i].Label, p.Text(), p.N))
 			}
 		}
 		for i := range l.Points {

@@ -31,11 +31,6 @@ const (
 	labelRunes    = 14 // of one line under a slot
 )
 
-// palette is Okabe and Ito's (2008), distinguishable with colour-blindness, but
-// for its yellow, which is too faint on white. With five markers, the first
-// forty treatments of a plan differ in colour or marker.
-var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c564b"}
-
 const (
 	ink   = "#222222"
 	faint = "#dddddd"
@@ -51,7 +46,11 @@ func px(x float64) string { return wording.Minus(strconv.FormatFloat(x, 'f', 1, 
 func (c *canvas) add(format string, args ...any) { fmt.Fprintf(&c.b, format+"\n", args...) }
 
 func (c *canvas) line(x1, y1, x2, y2 float64, colour string, width float64) {
-	c.add(`<line x1="%s" y1="%s" x2="%s" y2="%s" stroke="%s" stroke-width="%s"/>`, px(x1), px(y1), px(x2), px(y2), colour, px(width))
+	c.patternedLine(x1, y1, x2, y2, colour, width, dash{})
+}
+
+func (c *canvas) patternedLine(x1, y1, x2, y2 float64, colour string, width float64, d dash) {
+	c.add(`<line x1="%s" y1="%s" x2="%s" y2="%s" stroke="%s" stroke-width="%s"%s/>`, px(x1), px(y1), px(x2), px(y2), colour, px(width), d.attribute())
 }
 
 // text writes a line; anchor is start, middle or end.
@@ -63,31 +62,6 @@ func escape(s string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(wording.Clean(s))) // a strings.Builder takes all
 	return b.String()
-}
-
-// marker draws one of five shapes of the same weight, with a hint for pointers.
-func (c *canvas) marker(shape int, x, y float64, colour, hint string) {
-	poly := func(points ...float64) string {
-		var s []string
-		for i := 0; i+1 < len(points); i += 2 {
-			s = append(s, px(x+points[i])+","+px(y+points[i+1]))
-		}
-		return `<polygon points="` + strings.Join(s, " ") + `"`
-	}
-	var shapeText string
-	switch shape % 5 {
-	case 0:
-		shapeText = fmt.Sprintf(`<circle cx="%s" cy="%s" r="3"`, px(x), px(y))
-	case 1:
-		shapeText = poly(-2.7, -2.7, 2.7, -2.7, 2.7, 2.7, -2.7, 2.7)
-	case 2:
-		shapeText = poly(0, -3.6, 3.4, 2.6, -3.4, 2.6)
-	case 3:
-		shapeText = poly(0, -3.9, 3.9, 0, 0, 3.9, -3.9, 0)
-	default:
-		shapeText = poly(0, 3.6, 3.4, -2.6, -3.4, -2.6)
-	}
-	c.add(`%s fill="%s" stroke="#ffffff" stroke-width="0.6"><title>%s</title></%s>`, shapeText, colour, escape(hint), shapeText[1:strings.IndexByte(shapeText, ' ')])
 }
 
 func (c *canvas) cross(x, y float64, colour, hint string) {
@@ -132,12 +106,12 @@ func Throughput(v *report.Analysis) ([]byte, error) {
 	c := &canvas{}
 	title := titleOf("Throughput by treatment", v.Dataset)
 	c.begin(width, height, title)
-	colours := v.TreatmentOrder()
+	order := v.TreatmentOrder()
 	for i, row := range rows {
 		x, y := 0.0, 30+float64(i)*panelHeight
 		for _, p := range row {
 			heads[p].draw(c, x+marginLeft, y)
-			panels[p].draw(c, x, y+head+headGap, colours)
+			panels[p].draw(c, x, y+head+headGap, order)
 			x += panels[p].width()
 		}
 	}
@@ -240,7 +214,7 @@ func (p *panel) draw(c *canvas, x, top float64, order map[string]int) {
 	middle := top + plotHeight/2
 	c.add(`<text transform="translate(%s %s) rotate(-90)" text-anchor="middle" fill="%s" font-size="11">Throughput (%s)</text>`, px(x+16), px(middle), ink, p.unit.Name)
 	for i := range t.Rows {
-		p.drawTreatment(c, &t.Rows[i], left+p.slot()*(float64(i)+0.5), zero, at, order[t.Rows[i].Treatment])
+		p.drawTreatment(c, &t.Rows[i], left+p.slot()*(float64(i)+0.5), zero, at, lookOf(order[t.Rows[i].Treatment]))
 	}
 	if len(t.Rows) == 0 {
 		why := "no trials"
@@ -259,8 +233,8 @@ func tick(v, step float64) string {
 	return strconv.FormatFloat(v, 'f', n, 64)
 }
 
-func (p *panel) drawTreatment(c *canvas, r *report.Row, cx, zero float64, at func(float64) float64, number int) {
-	colour := palette[number%len(palette)]
+func (p *panel) drawTreatment(c *canvas, r *report.Row, cx, zero float64, at func(float64) float64, look look) {
+	colour := look.colour
 	if r.AverageKBps != nil {
 		lo, hi := at(*r.MinKBps), at(*r.MaxKBps)
 		c.line(cx, hi, cx, lo, colour, 2)
@@ -275,7 +249,7 @@ func (p *panel) drawTreatment(c *canvas, r *report.Row, cx, zero float64, at fun
 		c.line(px0, at(pub.MaxKBps), px0, at(pub.MinKBps), grey, 1)
 		c.line(px0-5, at(pub.AvgKBps), px0+5, at(pub.AvgKBps), ink, 2)
 	}
-	p.drawTrials(c, r, cx, zero, at, number)
+	p.drawTrials(c, r, cx, zero, at, look)
 	y := zero + failHeight + 14
 	label := wrap(wording.Clean(r.Label), labelRunes, 3)
 	for _, l := range label {
@@ -290,7 +264,7 @@ func (p *panel) drawTreatment(c *canvas, r *report.Row, cx, zero float64, at fun
 }
 
 // drawTrials marks every ended trial, from left to right in the order of iterations.
-func (p *panel) drawTrials(c *canvas, r *report.Row, cx, zero float64, at func(float64) float64, number int) {
+func (p *panel) drawTrials(c *canvas, r *report.Row, cx, zero float64, at func(float64) float64, look look) {
 	var trials []*report.Trial
 	for i := range p.run.Trials {
 		if t := &p.run.Trials[i]; t.Treatment == r.Treatment {
@@ -300,11 +274,10 @@ func (p *panel) drawTrials(c *canvas, r *report.Row, cx, zero float64, at func(f
 	slices.SortStableFunc(trials, func(a, b *report.Trial) int { return a.Iteration - b.Iteration })
 	for k, t := range trials {
 		x := cx + (boxWidth-6)*((float64(k)+0.5)/float64(len(trials))-0.5)
-		colour := palette[number%len(palette)]
 		switch a := t.Counted(); {
 		case a != nil:
 			rate := a.ThroughputBytesPerSecond() / unit.KB
-			c.marker(number, x, at(rate), colour, fmt.Sprintf("iteration %d: %s %s", t.Iteration, p.unit.Write(&rate), p.unit.Name))
+			c.marker(look.marker, x, at(rate), look.colour, fmt.Sprintf("iteration %d: %s %s", t.Iteration, p.unit.Write(&rate), p.unit.Name))
 		case t.Verdict != "" && (len(t.Attempts) == 0 || !p.run.Waits(&t.Attempts[len(t.Attempts)-1])):
 			why := string(t.Verdict)
 			if n := len(t.Attempts); n > 0 {
@@ -314,7 +287,7 @@ func (p *panel) drawTrials(c *canvas, r *report.Row, cx, zero float64, at func(f
 			if t.Verdict == journal.Failed || t.Verdict == journal.TimedOut {
 				mark = c.cross
 			}
-			mark(x, zero+failHeight/2+1, colour, fmt.Sprintf("iteration %d: %s", t.Iteration, why))
+			mark(x, zero+failHeight/2+1, look.colour, fmt.Sprintf("iteration %d: %s", t.Iteration, why))
 		}
 	}
 }
@@ -356,7 +329,7 @@ func drawLegend(c *canvas, y float64, v *report.Analysis, part part, largest wor
 	c.line(x, y+15, x+14, y+15, grey, 2)
 	c.text(x+20, y+19, "start", ink, 11, "mean ± 1 SD")
 	x += 104
-	c.marker(0, x+4, y+15, grey, "one iteration")
+	c.marker(markers[0], x+4, y+15, grey, "one iteration")
 	c.text(x+12, y+19, "start", ink, 11, "one iteration")
 	x += 98
 	c.cross(x+4, y+15, grey, "one failed trial")

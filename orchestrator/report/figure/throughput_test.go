@@ -138,7 +138,7 @@ func TestColoursStayWithTreatments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if drawn, want := bytes.Contains(svg, []byte(palette[order["tcp-cubic"]])), !slices.Contains(left, "tcp-cubic"); drawn != want {
+			if drawn, want := bytes.Contains(svg, []byte(lookOf(order["tcp-cubic"]).colour)), !slices.Contains(left, "tcp-cubic"); drawn != want {
 				t.Errorf("%s without %v: the colour of tcp-cubic is drawn: %v, want %v", name, left, drawn, want)
 			}
 		}

@@ -1,44 +1,33 @@
 // One colour, one marker and one dash for each treatment, the same on every
-// page and in every figure: drawn from its place in the plan's list and, over
-// several campaigns, from its name, so that it never changes while one looks.
-// Colours: Okabe and Ito, told apart by colour-blind people too; the marker and
-// the dash say the same without colour.
+// page and in every figure, exported ones too: drawn from its place in the
+// plan's list and, over several campaigns, from its name, so that it never
+// changes while one looks. The table is that of the orchestrator's figures
+// (orchestrator/report/figure/look.go), whose test writes looks.json. Colours:
+// five of Okabe and Ito's, told apart by colour-blind people too, and five that
+// are dark enough on white; the marker and the dash say the same without colour.
+import table from './looks.json'
 
 export interface Look {
   color: string
   /** A symbol of ECharts. */
   marker: string
+  /** How many times a circle's diameter the symbol must be, to weigh as much. */
+  size: number
   /** The same as a character, for legends in text. */
   glyph: string
   dash: 'solid' | 'dashed' | 'dotted'
 }
 
-const colors = [
-  '#0072b2',
-  '#d55e00',
-  '#009e73',
-  '#cc79a7',
-  '#7a5c00',
-  '#56b4e9',
-  '#a0260f',
-  '#5b5bd6',
-  '#3d7a1e',
-  '#8a3ffc',
-]
-const markers: [string, string][] = [
-  ['circle', '●'],
-  ['rect', '■'],
-  ['triangle', '▲'],
-  ['diamond', '◆'],
-  // A surface: symbols of points are filled, and strokes alone are not drawn.
-  ['path://M2,0 L5,3 L8,0 L10,2 L7,5 L10,8 L8,10 L5,7 L2,10 L0,8 L3,5 L0,2 Z', '✕'],
-  ['arrow', '▾'],
-  ['emptyCircle', '○'],
-  ['emptyRect', '□'],
-  ['emptyTriangle', '△'],
-  ['emptyDiamond', '◇'],
-]
-const dashes: Look['dash'][] = ['solid', 'dashed', 'dotted']
+const colors = table.colors
+const dashes = table.dashes as Look['dash'][]
+
+/** A marker as ECharts has it. It stretches a path to the symbol's square: two points in its corners keep every shape as it is. */
+function symbolOf(points: string): Pick<Look, 'marker' | 'size'> {
+  if (!points) return { marker: 'circle', size: 1 }
+  const b = table.box
+  return { marker: `path://M-${b},-${b}M${b},${b}M${points.replaceAll(' ', 'L')}Z`, size: b / table.radius }
+}
+const markers = table.markers.map((m) => ({ glyph: m.glyph, ...symbolOf(m.points) }))
 
 /** A colour mixed with white (255) or black (0): those of the palette are made for a light ground indoors. */
 export function mixed(color: string, ground: number, share: number): string {
@@ -59,12 +48,11 @@ export function looks(names: Iterable<string>): Map<string, Look> {
     if (out.has(name)) continue
     const i = out.size
     // Each round of the colours has other markers: a hundred treatments differ in one of both.
-    const m = markers[(i + Math.floor(i / colors.length)) % markers.length]!
+    const round = Math.floor(i / colors.length)
     out.set(name, {
       color: colors[i % colors.length]!,
-      marker: m[0],
-      glyph: m[1],
-      dash: dashes[Math.floor(i / colors.length) % dashes.length]!,
+      ...markers[(i + round) % markers.length]!,
+      dash: dashes[round % dashes.length]!,
     })
   }
   return out

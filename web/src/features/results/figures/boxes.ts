@@ -23,6 +23,8 @@ const marginRight = 14
 
 /** Of one slot. */
 const manyDots = 150
+/** Of one treatment. */
+const manyTogether = 1500
 
 export interface BoxesInput {
   slots: Slot[]
@@ -318,21 +320,23 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
       slots.flatMap((s, i) =>
         s.treatment === t ? of(s).map((d, k) => [i + spread(d) + (y(d) ? 0 : beside(d)), y(d), i, k]) : [],
       )
+    const dots = points(
+      (s) => s.dots,
+      (d) => d.value / unit.bytes,
+    )
+    const asOne = dots.length >= manyTogether
     series.push(
       {
-        // Thousands of points are drawn as one path.
+        // Thousands of points are drawn as one path, which a symbol of a path would be missing in.
         type: 'scatter',
         name: t,
         z: 3,
         large: true,
-        largeThreshold: 1500,
-        symbol: look.marker,
-        symbolSize: dotSize,
+        largeThreshold: manyTogether,
+        symbol: asOne ? 'circle' : look.marker,
+        symbolSize: asOne ? dotSize : dotSize * look.size,
         itemStyle: style,
-        data: points(
-          (s) => s.dots,
-          (d) => d.value / unit.bytes,
-        ),
+        data: dots,
         dimensions: ['slot', unit.name, 'i', 'k'],
         tooltip: {
           formatter: (p) => {

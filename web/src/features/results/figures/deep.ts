@@ -97,7 +97,7 @@ export function deepOption(input: DeepInput, ink: Ink, size: Size): EChartsOptio
         itemStyle: { color },
         showSymbol: l.points.length < 60,
         symbol: k.marker,
-        symbolSize: 5,
+        symbolSize: 5 * k.size,
         emphasis: { disabled: true },
         sampling: undefined,
       } as SeriesOption)

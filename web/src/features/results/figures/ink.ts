@@ -52,7 +52,7 @@ export function useInk(): ComputedRef<Ink> {
   })
 }
 
-const unknown: Look = { color: '#5a5f66', marker: 'emptyCircle', glyph: '○', dash: 'solid' }
+const unknown: Look = { color: '#5a5f66', marker: 'emptyCircle', size: 1, glyph: '○', dash: 'solid' }
 
 /** Beside Ideal's, which is the unknown one. */
 const codedBound: Look = { ...unknown, marker: 'emptyDiamond', glyph: '◇' }

@@ -63,15 +63,17 @@ export function linesOption(input: LinesInput, ink: Ink, size: Size): EChartsOpt
       itemStyle: {
         color: l.hollow ? ink.surface : color,
         borderColor: color,
-        borderWidth: l.cloud ? 0 : 1.5,
+        // A broad border would fill the corners of crosses and stars.
+        borderWidth: l.cloud ? 0 : l.hollow ? 1.5 : 0.5,
         opacity: l.cloud ? 0.4 : 1,
       },
       symbol: l.look.marker,
       showSymbol: every > 0,
       showAllSymbol: true,
       symbolSize: l.cloud
-        ? 3
-        : (_: unknown, p: { dataIndex: number }) => (every > 0 && p.dataIndex % every === 0 ? 7 : 0),
+        ? 3 * l.look.size
+        : (_: unknown, p: { dataIndex: number }) =>
+            every > 0 && p.dataIndex % every === 0 ? (l.hollow ? 7 : 8) * l.look.size : 0,
       emphasis: { disabled: true },
       tooltip: { formatter: (p: unknown) => input.hintOf(l, (p as { value: number[] }).value) },
     } as SeriesOption)

@@ -119,6 +119,21 @@ describe("the paper's figure", () => {
     expect(names).not.toContain('coded bound')
     expect(of('cubic').map((d) => d[0])).toEqual([-0.25, 0, 0.25])
   })
+  it('draws every one of thousands of points, together, whatever the marker', () => {
+    const treatments = looks(['cubic', 'udt'])
+    const many = slots.map((s) => ({ ...s, dots: Array.from({ length: 1500 }, () => s.dots[0]!) }))
+    const symbolsOf = (slots: typeof many) =>
+      (
+        boxesOption({ ...input, slots }, paper, { width: 600, height: 340 }).series as {
+          name: string
+          symbol: string
+        }[]
+      )
+        .filter((s) => treatments.has(s.name))
+        .map((s) => s.symbol)
+    expect(symbolsOf(slots)).toEqual([...treatments.values()].map((l) => l.marker))
+    expect(symbolsOf(many)).toEqual(['circle', 'circle'])
+  })
   it('says the same in words', () =>
     expect(boxesWords('K Lot', slots)).toBe(
       'Throughput, K Lot. CUBIC: mean 102.00 KB/s, n 3 of 3; UDT: mean 50.00 KB/s, n 2 of 3.',
