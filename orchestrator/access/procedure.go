@@ -70,7 +70,7 @@ var procedures = map[string]map[string]rule{
 		"CheckPlan": see, "ExplainPlan": see, "ListRuns": see, "GetRun": see, "Watch": see, "Results": see, "ListNodes": see, "ListProfiles": see,
 		"StartPlan": direct, "AbortCampaign": direct,
 	},
-	"ResultService": {"ListCampaigns": see, "Summarize": see, "Sweep": see, "Series": see, "GetAttempt": see, "ListRecords": see, "ListImports": see,
+	"ResultService": {"ListCampaigns": see, "Summarize": see, "Sweep": see, "Series": see, "GetAttempt": see, "ListRecords": see, "ListFormats": see, "ListImports": see,
 		"ImportCampaign": direct, "RemoveImport": direct},
 	"TrustService": {
 		"ListSigningKeys": see, "GetSignedSheet": see, "ListApprovals": see,

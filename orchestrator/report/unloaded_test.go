@@ -47,7 +47,7 @@ func TestProbesBesideNothing(t *testing.T) {
 
 	for format, want := range map[string]string{
 		"table": "1 of 3 left out, because no transfer beside it connected", "markdown": "1 of 3 left out, because no transfer beside it connected",
-		"latex": "1 of 3 left out, because no transfer beside it connected", render.DelaysSVG: "1 of 3 left out, because no transfer beside it connected",
+		"latex": "1 of 3 left out, because no transfer beside it connected", "delays-svg": "1 of 3 left out, because no transfer beside it connected",
 		"probes-csv": "no transfer beside it connected", "json": `"unloaded":1`,
 	} {
 		f, err := render.As(ds, format, report.Options{})

@@ -13,6 +13,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/internal/unit"
+	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/store/synthetic"
 )
 
@@ -90,6 +91,16 @@ func TestImport(t *testing.T) {
 		_, err := ours.results(t.Context(), &linktrialv1.ResultsRequest{RunId: "their4xq", Format: format})
 		fails(t, err, connect.CodeFailedPrecondition, "campaign their4xq was imported")
 	}
+	formats := func(ids ...string) []string { return formatNames(t, results, ids...) }
+	require.Subset(t, formats("ours7k2p"), []string{"csv", "samples-csv", "channels-csv", "readings-csv", "sequence-svg"})
+	require.NotContains(t, formats("ours7k2p"), "differences-csv")
+	both := formats("ours7k2p", "their4xq")
+	require.Subset(t, both, []string{"csv", "differences", "differences-csv", "differences-markdown"})
+	require.NotSubset(t, both, []string{"samples-csv"})
+	for _, f := range formats("their4xq") {
+		_, err := ours.results(t.Context(), &linktrialv1.ResultsRequest{RunId: "their4xq", Format: f})
+		require.True(t, err == nil || render.Find(f).Of == render.OfProbes && connect.CodeOf(err) == connect.CodeNotFound, "%s: %v", f, err)
+	}
 	_, err = results.GetAttempt(t.Context(), req(&linktrialv1.GetAttemptRequest{RunId: "their4xq-1", Trial: 1}))
 	fails(t, err, connect.CodeFailedPrecondition, "campaign their4xq was imported", "no journals")
 	_, err = results.Series(t.Context(), req(&linktrialv1.SeriesRequest{RunId: "their4xq-1", Trial: 1}))
@@ -131,4 +142,17 @@ func importedOnPages(t *testing.T, theirs, ours *clients, results linktrialv1con
 	sweep, err := results.Sweep(t.Context(), req(&linktrialv1.SweepRequest{CampaignId: "their4xq"}))
 	require.NoError(t, err)
 	require.NotNil(t, sweep.Msg)
+}
+
+// formatNames are the formats that there are of some results.
+func formatNames(t *testing.T, c linktrialv1connect.ResultServiceClient, ids ...string) (out []string) {
+	t.Helper()
+	res, err := c.ListFormats(t.Context(), req(&linktrialv1.ListFormatsRequest{Ids: ids}))
+	require.NoError(t, err)
+	for _, f := range res.Msg.Formats {
+		out = append(out, f.Name)
+		require.NotEmpty(t, f.Title, f.Name)
+		require.NotEmpty(t, f.FileName, f.Name)
+	}
+	return out
 }

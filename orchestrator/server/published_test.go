@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/orchestrator/report"
 )
 
@@ -44,6 +45,10 @@ func TestPublishedFiguresOfThePlan(t *testing.T) {
 	res, err = c.results(ctx, &linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: "table"})
 	require.NoError(t, err)
 	require.True(t, strings.Contains(string(res.Content), "beside published"), "%s", res.Content)
+
+	formats := formatNames(t, linktrialv1connect.NewResultServiceClient(c.http, c.base, connect.WithGRPC()), started.CampaignId)
+	require.Subset(t, formats, []string{"against", "against-csv", "against-json", "against-markdown"})
+	require.NotContains(t, formats, "sweep", "its runs do not differ in any setting")
 
 	for format, want := range map[string]string{"sequence-svg": "iteration 1", "sequence-svg:2": "iteration 2"} {
 		res, err = c.results(ctx, &linktrialv1.ResultsRequest{RunId: started.RunIds[0], Format: format})

@@ -18,6 +18,7 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/store/storetest"
 	"linktrial/orchestrator/store/synthetic"
 )
@@ -82,6 +83,12 @@ func TestListCampaigns(t *testing.T) {
 	require.Len(t, res.Msg.Campaigns, 2)
 	require.Equal(t, "list3", res.Msg.Campaigns[0].Id)
 	_, err = c.ListCampaigns(t.Context(), req(&linktrialv1.ListCampaignsRequest{Before: "nosuch"}))
+	require.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
+
+	require.Equal(t, render.Names(), formatNames(t, c), "no campaign is named: all that there are")
+	require.Contains(t, formatNames(t, c, "list1-1"), "sweep-svg")
+	require.NotContains(t, formatNames(t, c, "list0"), "differences")
+	_, err = c.ListFormats(t.Context(), req(&linktrialv1.ListFormatsRequest{Ids: []string{"nosuch"}}))
 	require.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
 }
 

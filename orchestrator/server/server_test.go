@@ -162,7 +162,7 @@ func TestCampaign(t *testing.T) {
 	require.NoError(t, c.watch(ctx, started.CampaignId, late.event))
 	late.complete(2)
 
-	for _, format := range append(render.Formats(), "samples-csv", "") {
+	for _, format := range append(render.OfDataset(), "samples-csv", "") {
 		res, err := c.results(ctx, &linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: format})
 		if format == "delays-svg" { // the plan has no probes
 			require.ErrorContains(t, err, "has no probes")

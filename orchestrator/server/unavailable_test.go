@@ -12,7 +12,6 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/runsheet"
-	"linktrial/orchestrator/report/render"
 )
 
 // Treatments that the nodes' kernels do not support are listed as missing, and the
@@ -42,7 +41,7 @@ func TestUnavailableTreatment(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, reason, sheet.Treatment("one").Missing)
 	require.Empty(t, sheet.Treatment("two").Missing)
-	table, err := c.results(ctx, &linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: render.Formats()[0]})
+	table, err := c.results(ctx, &linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: "table"})
 	require.NoError(t, err)
 	require.Contains(t, string(table.Content), "missing: "+reason[:40])
 }

@@ -30,6 +30,7 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/postgres"
+	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/signing"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/synthetic"
@@ -365,8 +366,11 @@ func (b *largeBench) pageSteps() []largeStep {
 
 // exportSteps are all files that the command line writes, by itself: its memory counts too.
 func (b *largeBench) exportSteps() (out []largeStep) {
-	for _, format := range []string{"table", "csv", "trials-csv", "json", "markdown", "latex", "svg", "cdf-svg", "sweep", "sweep-svg", "probes-csv", "breaches-csv",
-		"telemetry-csv", "readings-csv", "channels-csv", "samples-csv"} {
+	for _, f := range render.Formats() {
+		if f.Of != render.OfAll && f.Of != render.OfSweeps { // the campaign has nothing of the kind
+			continue
+		}
+		format := f.Name
 		out = append(out, largeStep{"export " + format, func(ctx context.Context) (int, error) {
 			path := filepath.Join(b.dir, "export")
 			defer func() { _ = os.Remove(path) }()

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/internal/faultlog"
 	"linktrial/orchestrator/report/audit"
+	"linktrial/orchestrator/report/render"
 )
 
 // AuditRequest says what is audited, and where its files are.
@@ -296,10 +296,6 @@ func (s *auditSource) records(ctx context.Context, run string) func(node string,
 	}
 }
 
-// auditedExports are the formats that are checked, by the names of their files.
-// samples.csv can take long to make: it is read where a folder has it.
-var auditedExports = map[string]string{"trials.csv": "trials-csv", "results.csv": "csv", "results.json": "json", "results.md": "markdown", "samples.csv": ""}
-
 // addFigures adds what pages show, and exported files.
 func (s *auditSource) addFigures(ctx context.Context, run *audit.Run) error {
 	s.req.Progress(fmt.Sprintf("run %s: reading figures and exports", run.ID))
@@ -310,10 +306,10 @@ func (s *auditSource) addFigures(ctx context.Context, run *audit.Run) error {
 	for _, r := range res.Msg.Runs {
 		run.Summary = summaryOf(r)
 	}
-	for _, name := range slices.Sorted(maps.Keys(auditedExports)) {
-		format := auditedExports[name]
-		if format != "" {
-			content, err := s.export(ctx, run.ID, format)
+	for _, name := range audit.ExportNames {
+		// Rows can take long to make: their files are read where a folder has them.
+		if f := render.OfFile(name); f.Source == render.FromDataset {
+			content, err := s.export(ctx, run.ID, f.Name)
 			if err != nil {
 				return err
 			}

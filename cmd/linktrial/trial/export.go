@@ -22,9 +22,6 @@ import (
 	"linktrial/internal/atomicfile"
 )
 
-// exportFormats are the formats of every campaign. [moreFormats] adds to them.
-var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv", "telemetry-csv", "readings-csv", "probes-csv", "breaches-csv", "json", "markdown", "latex", "svg", "cdf-svg"}
-
 // showAfter is how long an export may take before its progress is shown.
 const showAfter = 2 * time.Second
 
@@ -135,65 +132,76 @@ func fetch(ctx context.Context, c linktrialv1connect.OperatorServiceClient, q *l
 }
 
 // Export writes results into a folder and returns the names of the files. Without
-// formats it writes all that apply to the results. A file has its name once it is whole.
+// formats it writes all that there are of the results. A file has its name once it is whole.
 func Export(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, dir string, formats []string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	all := formats == nil
-	if all {
-		formats = exportFormats
+	mayBeMissing := map[string]bool{}
+	if formats == nil {
+		there, err := formatsOf(ctx, base, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range there {
+			formats, mayBeMissing[f.Name] = append(formats, f.Name), f.MayBeMissing
+		}
 	}
 	x := &exporter{client: c, dir: dir, stages: terminal.NewLateStages(os.Stderr, showAfter)}
 	defer x.stages.Finish()
 	var files []string
-	export := func(format string) error {
-		for part := 1; ; part++ {
-			one := proto.CloneOf(q)
-			one.Format = format
-			if part > 1 {
-				one.Format = fmt.Sprintf("%s:%d", format, part)
-			}
-			var path string
-			var parts int
-			err := client.Repeat(ctx, func() (err error) {
-				path, parts, err = x.export(ctx, one)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			files = append(files, path)
-			if part >= parts || strings.Contains(format, ":") {
-				return nil
-			}
-		}
-	}
 	for _, format := range formats {
-		if err := export(format); err != nil {
-			return files, client.Error(base, err)
-		}
-	}
-	if !all {
-		return files, nil
-	}
-	more, err := moreFormats(ctx, base, x.campaigns)
-	if err != nil {
-		return files, err
-	}
-	for _, format := range more {
-		if err := export(format); err != nil && (!slices.Contains(mayBeMissing, format) || connect.CodeOf(err) != connect.CodeNotFound) {
+		paths, err := x.all(ctx, q, format)
+		files = append(files, paths...)
+		if err != nil && (!mayBeMissing[format] || connect.CodeOf(err) != connect.CodeNotFound) {
 			return files, client.Error(base, err)
 		}
 	}
 	return files, nil
 }
 
+// formatsOf are the formats that there are of results, but for those that are for a screen.
+func formatsOf(ctx context.Context, base string, q *linktrialv1.ResultsRequest) ([]*linktrialv1.Format, error) {
+	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, client.Options())
+	var res *connect.Response[linktrialv1.ListFormatsResponse]
+	err := client.Repeat(ctx, func() (err error) {
+		res, err = c.ListFormats(ctx, connect.NewRequest(&linktrialv1.ListFormatsRequest{Ids: append([]string{q.RunId}, q.MoreIds...)}))
+		return err
+	})
+	if err != nil {
+		return nil, client.Error(base, err)
+	}
+	return slices.DeleteFunc(res.Msg.Formats, (*linktrialv1.Format).GetOnScreen), nil
+}
+
 type exporter struct {
-	client    linktrialv1connect.OperatorServiceClient
-	dir       string
-	stages    *terminal.Stages
-	campaigns []string // of the last file
+	client linktrialv1connect.OperatorServiceClient
+	dir    string
+	stages *terminal.Stages
+}
+
+// all writes all parts of a figure, or the one that the format names, and returns their paths.
+func (x *exporter) all(ctx context.Context, q *linktrialv1.ResultsRequest, format string) (paths []string, err error) {
+	for part := 1; ; part++ {
+		one := proto.CloneOf(q)
+		one.Format = format
+		if part > 1 {
+			one.Format = fmt.Sprintf("%s:%d", format, part)
+		}
+		var path string
+		var parts int
+		err := client.Repeat(ctx, func() (err error) {
+			path, parts, err = x.export(ctx, one)
+			return err
+		})
+		if err != nil {
+			return paths, err
+		}
+		paths = append(paths, path)
+		if part >= parts || strings.Contains(format, ":") {
+			return paths, nil
+		}
+	}
 }
 
 // export writes one file, and returns its path and of how many parts it is one.
@@ -204,7 +212,6 @@ func (x *exporter) export(ctx context.Context, q *linktrialv1.ResultsRequest) (p
 		return "", 0, err
 	}
 	defer in.close()
-	x.campaigns = strings.Split(in.head.CampaignId, ", ")
 	path = filepath.Join(x.dir, filepath.Base(in.head.FileName))
 	file, err := atomicfile.Create(path, 0o644)
 	if err != nil {
@@ -215,30 +222,4 @@ func (x *exporter) export(ctx context.Context, q *linktrialv1.ResultsRequest) (p
 		return "", 0, err
 	}
 	return path, int(in.head.Parts), file.Commit()
-}
-
-// mayBeMissing are formats that are not found for some campaigns: those in which no
-// trial has started, and those without probes.
-var mayBeMissing = []string{"sequence-svg", "delays-svg"}
-
-// moreFormats returns the formats that only some campaigns have: those with sweeps,
-// those with published figures, and several campaigns at once.
-func moreFormats(ctx context.Context, base string, campaigns []string) ([]string, error) {
-	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, client.Options())
-	res, err := c.ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{Ids: campaigns}))
-	if err != nil {
-		return nil, client.Error(base, err)
-	}
-	out := slices.Clone(mayBeMissing)
-	has := func(what func(*linktrialv1.Campaign) bool) bool { return slices.ContainsFunc(res.Msg.Campaigns, what) }
-	if has((*linktrialv1.Campaign).GetSweeps) {
-		out = append(out, "sweep", "sweep-svg")
-	}
-	if has((*linktrialv1.Campaign).GetPublished) {
-		out = append(out, "against", "against-csv", "against-json", "against-markdown")
-	}
-	if len(campaigns) > 1 {
-		out = append(out, "differences", "differences-csv", "differences-markdown")
-	}
-	return out, nil
 }

@@ -9,12 +9,29 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/orchestrator/report/render"
 )
 
-// resultsFormats is for --help; the orchestrator checks the format.
-const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, probes-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, delays-svg, sweep, sweep-svg (a figure of more than 12 panels has parts; svg:2 is the second, and --out writes all), " +
-	"sequence-svg (of an iteration: sequence-svg:3), against, against-csv, against-json, against-markdown, " +
-	"or of several campaigns differences, differences-csv, differences-markdown"
+// formatHelp is for --help; the orchestrator checks the format.
+func formatHelp() string {
+	names := map[render.Of][]string{}
+	var only []render.Of
+	for _, f := range render.Formats() {
+		name := f.Name
+		if f.Numbered == render.ByIteration {
+			name += " (of an iteration: " + f.Name + ":3)"
+		}
+		if names[f.Of] == nil && f.Of != render.OfAll {
+			only = append(only, f.Of)
+		}
+		names[f.Of] = append(names[f.Of], name)
+	}
+	text := strings.Join(names[render.OfAll], ", ")
+	for _, of := range only {
+		text += "; with " + string(of) + ": " + strings.Join(names[of], ", ")
+	}
+	return text + ". A figure of more than 12 panels has parts: svg:2 is the second, and --out writes all"
+}
 
 func newResults(s *setting.Settings) *cobra.Command {
 	var out, against string
@@ -72,7 +89,7 @@ data folder for as long as the command lasts.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&q.Format, "format", "table", resultsFormats)
+	f.StringVar(&q.Format, "format", "table", formatHelp())
 	f.StringVar(&against, "against", "", "published: compare with the figures of the paper, and list what deviates")
 	f.StringVar(&q.Reference, "reference", "", "treatment that the others are compared with (default: the first of each run)")
 	f.StringVar(&q.Axis, "axis", "", "of sweep and sweep-svg: the axis to draw over (default: as the published figures have it)")
@@ -88,8 +105,11 @@ func againstFormat(against, format string) (string, error) {
 	if against != "published" {
 		return "", fmt.Errorf("--against %q, expected published", against)
 	}
-	f := map[string]string{"table": "against", "csv": "against-csv", "json": "against-json", "markdown": "against-markdown"}[format]
-	if f == "" {
+	f := "against-" + format
+	if format == "table" {
+		f = "against"
+	}
+	if render.Find(f) == nil {
 		return "", fmt.Errorf("--format %q, expected table, csv, json or markdown with --against", format)
 	}
 	return f, nil

@@ -92,6 +92,9 @@ func (a *auditor) beforeMarks() (*auditor, bool) {
 	return &b, marked
 }
 
+// ExportNames are the files that are checked.
+var ExportNames = []string{"results.csv", "results.json", "results.md", "samples.csv", "trials.csv"}
+
 // file checks one file.
 func (x *exported) file(e *Export) (*Check, error) {
 	x.c, x.from = &Check{}, e.From

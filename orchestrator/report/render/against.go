@@ -45,6 +45,22 @@ func intervalOf(l *report.AgainstLine) string {
 	return span(l.CI, wording.Short)
 }
 
+var againstFormat = &Format{Name: "against", Title: "Plain text, beside the published figures", File: "against.txt", MediaType: plain, Of: OfPublished,
+	Holds: "the plan's published figures beside the measured ones",
+	write: inMemory(renderAgainst)}
+
+var againstCSVFormat = &Format{Name: "against-csv", Title: "CSV, beside the published figures", File: "against.csv", MediaType: csvText, Of: OfPublished,
+	Holds: "the same, a row for each published figure",
+	write: renderAgainstCSV}
+
+var againstJSONFormat = &Format{Name: "against-json", Title: "JSON, beside the published figures", File: "against.json", MediaType: jsonText, Of: OfPublished,
+	Holds: "the same, for programs",
+	write: inMemory(renderAgainstJSON)}
+
+var againstMarkdownFormat = &Format{Name: "against-markdown", Title: "Markdown, beside the published figures", File: "against.md", MediaType: markdown, Of: OfPublished,
+	Holds: "the same as tables",
+	write: inMemory(renderAgainstMarkdown)}
+
 func renderAgainst(v *report.Analysis) ([]byte, error) {
 	a := v.Against()
 	var b strings.Builder

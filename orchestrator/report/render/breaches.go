@@ -45,6 +45,10 @@ func ifKnown(n *int) string {
 	return strconv.Itoa(*n)
 }
 
+var breachesFormat = &Format{Name: "breaches-csv", Title: "CSV, what drivers did wrong", File: "breaches.csv", MediaType: csvText,
+	Holds: "what drivers did wrong without deciding an attempt by it, a row for each breach of the driver contract",
+	write: renderBreachesCSV}
+
 func renderBreachesCSV(w io.Writer, v *report.Analysis) error {
 	var rows []breachRow
 	for i := range v.Dataset.Runs {

@@ -280,6 +280,10 @@ func (c *summaryList) laterColumns() {
 	c.add("imported", func(r summaryRow) string { return r.run.Imported.Text() })
 }
 
+var csvFormat = &Format{Name: "csv", Title: "CSV, a row a treatment", File: "results.csv", MediaType: csvText,
+	Holds:     "a row for each run and treatment",
+	bootstrap: true, write: renderCSV}
+
 func renderCSV(w io.Writer, v *report.Analysis) error {
 	var rows []summaryRow
 	for i := range v.Tables {
@@ -430,6 +434,10 @@ func shareOfBound(bound func(attemptRow) time.Duration) func(attemptRow) string 
 		return nine(report.Rounded(stats.ShareOfBound(bound(r).Seconds(), (r.Connect + r.Elapsed).Seconds())))
 	}
 }
+
+var trialsFormat = &Format{Name: "trials-csv", Title: "CSV, a row an attempt", File: "trials.csv", MediaType: csvText,
+	Holds: "a row for each attempt, none left out",
+	write: renderTrialsCSV}
 
 func renderTrialsCSV(w io.Writer, v *report.Analysis) error {
 	return writeCSV(w, trialColumns(), attemptRows(v))

@@ -60,6 +60,18 @@ func sections(lines []report.Difference) (out [][]report.Difference) {
 	return out
 }
 
+var differencesFormat = &Format{Name: "differences", Title: "Plain text, differences of campaigns", File: "differences.txt", MediaType: plain, Of: OfSeveral,
+	Holds: "each treatment that two campaigns have under the same conditions, held against the first campaign",
+	write: inMemory(renderDifferences)}
+
+var differencesCSVFormat = &Format{Name: "differences-csv", Title: "CSV, a row a difference of campaigns", File: "differences.csv", MediaType: csvText, Of: OfSeveral,
+	Holds: "the same, a row for each difference",
+	write: renderDifferencesCSV}
+
+var differencesMarkdownFormat = &Format{Name: "differences-markdown", Title: "Markdown, differences of campaigns", File: "differences.md", MediaType: markdown, Of: OfSeveral,
+	Holds: "the same as tables",
+	write: inMemory(renderDifferencesMarkdown)}
+
 func renderDifferences(v *report.Analysis) ([]byte, error) {
 	d := report.HoldCampaigns(v)
 	if len(d.Campaigns) < 2 {

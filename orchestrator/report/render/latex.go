@@ -41,6 +41,10 @@ func texNumber(x *float64, rate wording.RateUnit) string {
 	return rate.Write(x)
 }
 
+var latexFormat = &Format{Name: "latex", Title: "LaTeX table", File: "results.tex", MediaType: "application/x-tex",
+	Holds: "the layout of Table 2 of breedy-2015; needs no packages",
+	write: inMemory(renderLaTeX)}
+
 // renderLaTeX lays the campaign out as Table 2 of breedy-2015: treatments as
 // groups of rows, a column a radio, under topologies. It needs no packages; the
 // lines between the two rules of comments can be taken into another document.

@@ -26,6 +26,10 @@ func mdTable(b *strings.Builder, header []string, rows [][]string) {
 	b.WriteString("\n")
 }
 
+var markdownFormat = &Format{Name: "markdown", Title: "Markdown", File: "results.md", MediaType: markdown,
+	Holds:     "the tables, with comparisons and published figures",
+	bootstrap: true, write: inMemory(renderMarkdown)}
+
 func renderMarkdown(v *report.Analysis) ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Results of %s\n\n", md(cmp.Or(v.Dataset.Plan, "a plan without a name")))

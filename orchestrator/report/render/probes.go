@@ -144,6 +144,10 @@ func clockWord(c *report.ProbeClock) string {
 	return "compared"
 }
 
+var probesFormat = &Format{Name: "probes-csv", Title: "CSV, a row a probe", File: "probes.csv", MediaType: csvText,
+	Holds: "a row for each probe of each attempt: delays, jitter, losses",
+	write: renderProbesCSV}
+
 func renderProbesCSV(w io.Writer, v *report.Analysis) error {
 	var rows []probeLine
 	for i := range v.Dataset.Runs {

@@ -51,12 +51,12 @@ func contentOf(t testing.TB, f File) string {
 func TestGolden(t *testing.T) {
 	all := reporttest.Datasets()
 	for _, name := range []string{"quickstart", "eventful", "swept", "probed", "compared"} {
-		for _, format := range Formats() {
+		for _, format := range OfDataset() {
 			// One large dataset's every format is enough.
 			if name == "swept" && !strings.HasPrefix(format, "against") && !strings.HasPrefix(format, "sweep") {
 				continue
 			}
-			if name == "probed" && !slices.Contains([]string{"table", "markdown", "probes-csv", DelaysSVG}, format) {
+			if name == "probed" && !slices.Contains([]string{"table", "markdown", "probes-csv", "delays-svg"}, format) {
 				continue
 			}
 			if (name == "compared") != strings.HasPrefix(format, "differences") {
@@ -105,7 +105,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 
 // The bytes depend neither on the order of maps nor on the machine's time zone.
 func TestSameBytes(t *testing.T) {
-	for _, format := range Formats() {
+	for _, format := range OfDataset() {
 		want := render(t, reporttest.Eventful(), format)
 		elsewhere := reporttest.Eventful()
 		zone := time.FixedZone("elsewhere", -7*3600)
@@ -131,14 +131,14 @@ func TestSameBytes(t *testing.T) {
 
 func TestUnknownFormatListsThoseThatExist(t *testing.T) {
 	_, err := As(reporttest.Eventful(), "pdf", report.Options{})
-	if err == nil || !strings.Contains(err.Error(), `"pdf"`) || !strings.Contains(err.Error(), strings.Join(Formats(), ", ")) {
+	if err == nil || !strings.Contains(err.Error(), `"pdf"`) || !strings.Contains(err.Error(), strings.Join(OfDataset(), ", ")) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestFilesAreTold(t *testing.T) {
 	names := map[string]bool{}
-	for _, format := range Formats() {
+	for _, format := range OfDataset() {
 		f, err := As(reporttest.Eventful(), format, report.Options{})
 		if err != nil || names[f.Name] || contentOf(t, f) == "" {
 			t.Errorf("%s: file %s twice or empty: %v", format, f.Name, err)
@@ -298,7 +298,7 @@ func TestJSONRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, format := range Formats() {
+			for _, format := range OfDataset() {
 				if got, want := render(t, back, format), render(t, ds, format); got != want {
 					t.Errorf("%s differs after the way through JSON:\n%s", format, cmp.Diff(want, got))
 				}
@@ -327,7 +327,7 @@ func FuzzReadJSON(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, format := range Formats() {
+		for _, format := range OfDataset() {
 			one, err := As(ds, format, report.Options{})
 			if err != nil {
 				t.Fatal(err)

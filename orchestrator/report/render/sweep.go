@@ -23,6 +23,10 @@ func chartHeading(c *report.Chart) string {
 	return wording.Clean(strings.Join(parts, " · "))
 }
 
+var sweepFormat = &Format{Name: "sweep", Title: "Plain text, parameter curves", File: "sweep.txt", MediaType: plain, Of: OfSweeps,
+	Holds: "parameter curves: a metric over a swept parameter, a line for each treatment; `--axis` and `--metric` choose others than those of the plan's published figures",
+	write: inMemory(renderSweep)}
+
 func renderSweep(a *report.Analysis) ([]byte, error) {
 	charts := a.Charts()
 	var b strings.Builder

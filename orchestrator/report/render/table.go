@@ -98,6 +98,10 @@ func paragraph(b *strings.Builder, text string) {
 	}
 }
 
+var tableFormat = &Format{Name: "table", Title: "Plain text", File: "results.txt", MediaType: plain, OnScreen: true,
+	Holds: "for a terminal, at most 110 characters wide: a table for each run with a row for each treatment; with more than twelve runs, one line for each run and treatment",
+	write: inMemory(renderTable)}
+
 func renderTable(v *report.Analysis) ([]byte, error) {
 	var b strings.Builder
 	if len(v.Tables) > mostTables {

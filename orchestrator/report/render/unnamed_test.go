@@ -15,7 +15,7 @@ func TestUnnamedRadioIsTold(t *testing.T) {
 		for i := range ds.Runs {
 			ds.Runs[i].Place = journal.PlaceUnnamed
 		}
-		for _, format := range Formats() {
+		for _, format := range OfDataset() {
 			got := render(t, ds, format)
 			// Breaches of the contract are about a driver, whatever the radio.
 			if strings.Count(got, "\n") < 2 || format == "breaches-csv" || len(ds.Runs) == 0 {

@@ -52,7 +52,7 @@ var limits = map[string]map[string]int{
 		"ExplainPlan": planLimit,
 		"StartPlan":   planLimit,
 	}),
-	"ResultService": with(usual("ListCampaigns", "Summarize", "Sweep", "Series", "GetAttempt", "ListRecords", "ListImports", "RemoveImport"), map[string]int{
+	"ResultService": with(usual("ListFormats", "ListCampaigns", "Summarize", "Sweep", "Series", "GetAttempt", "ListRecords", "ListImports", "RemoveImport"), map[string]int{
 		"ImportCampaign": importLimit,
 	}),
 	"TrustService": usual("ListSigningKeys", "RotateSigningKey", "GetSignedSheet", "ListApprovals", "ApproveDriver", "UnapproveDriver", "ListChangeRequests", "ConfirmChange", "RefuseChange"),

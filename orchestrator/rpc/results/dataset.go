@@ -53,12 +53,12 @@ func reportOptions(m *linktrialv1.ResultsRequest) (report.Options, error) {
 }
 
 // renderAs refuses what the runs do not have before it renders.
-func renderAs(ds *report.Dataset, format string, o report.Options) (render.File, error) {
+func renderAs(ds *report.Dataset, of *render.Format, o report.Options) (render.File, error) {
 	if err := isTreatment(ds, o.Reference); err != nil {
 		return render.File{}, err
 	}
-	f, err := render.Checked(ds, format, o, func(a *report.Analysis) error {
-		if format == render.DelaysSVG && !slices.ContainsFunc(a.Tables, func(t report.RunTable) bool { return len(t.Probes) > 0 }) {
+	f, err := render.Checked(ds, of.Name, o, func(a *report.Analysis) error {
+		if of.Of == render.OfProbes && !slices.ContainsFunc(a.Tables, func(t report.RunTable) bool { return len(t.Probes) > 0 }) {
 			return fmt.Errorf("%w: campaign %s has no probes", store.ErrNotFound, ds.Campaign)
 		}
 		return isSwept(a, o.Axis)

@@ -11,19 +11,18 @@ import (
 	"connectrpc.com/connect"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
-	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// rowFormat is a file whose rows are read from the store as they are written, so that
+// rowWriter writes a file whose rows are read from the store as they are written, so that
 // it may be larger than any memory. No data set holds its rows.
-type rowFormat struct {
-	name, fileName string
-	write          func(context.Context, *store.Store, []dbsqlc.RunHeadsRow, leftOut, *output) error
-}
+type rowWriter func(context.Context, *store.Store, []dbsqlc.RunHeadsRow, leftOut, *output) error
+
+// rowWriters are of the formats that are made [render.FromRows], by their names.
+var rowWriters = map[string]rowWriter{samplesCSV: writeSamples, channelsCSV: writeChannels, readingsCSV: writeReadings}
 
 // leftOut are the treatments and mixes that a file does not have.
 type leftOut []string
@@ -55,12 +54,6 @@ func (l leftOut) trials(ctx context.Context, st *store.Store, run string) (map[i
 		out[trials[i].Trial] = slices.Contains(l, trials[i].Treatment)
 	}
 	return out, nil
-}
-
-var rowFormats = []rowFormat{
-	{samplesCSV, "samples.csv", writeSamples},
-	{channelsCSV, "channels.csv", writeChannels},
-	{readingsCSV, "readings.csv", writeReadings},
 }
 
 // maxRowExports bounds how many files of rows are made at a time: each has a connection
@@ -106,28 +99,19 @@ func (s *Service) Export(ctx context.Context, m *linktrialv1.ResultsRequest, sen
 // open refuses what cannot be exported. The data set of what is not made of rows it reads,
 // and tells which share of it is read.
 func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest, tell func(share float64)) (*export, error) {
-	format := cmp.Or(m.Format, "table")
-	known := render.Formats()
-	for _, f := range rowFormats {
-		known = append(known, f.name)
-	}
-	known = append(known, sequenceSVG)
-	format, number, err := numbered(format)
+	f, number, err := formatOf(cmp.Or(m.Format, "table"))
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
-	}
-	if !slices.Contains(known, format) {
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown format %q%s; there are %s", format, yamldoc.Suggest(format, known), strings.Join(known, ", ")))
 	}
 	o, err := reportOptions(m)
 	if err != nil {
 		return nil, err
 	}
 	ids := append([]string{m.RunId}, m.MoreIds...)
-	if i := slices.IndexFunc(rowFormats, func(f rowFormat) bool { return f.name == format }); i >= 0 {
-		return s.openRows(ctx, ids, &rowFormats[i], m.LeaveOut)
-	}
-	if format == sequenceSVG { // it is drawn from samples
+	switch f.Source {
+	case render.FromRows:
+		return s.openRows(ctx, ids, f, m.LeaveOut)
+	case render.FromSamples:
 		if _, err := s.ownScopes(ctx, ids); err != nil {
 			return nil, err
 		}
@@ -139,7 +123,7 @@ func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest, tell 
 	if err := isTreatment(ds, m.LeaveOut...); err != nil {
 		return nil, err
 	}
-	file, err := s.render(ctx, ds, format, number, o)
+	file, err := s.render(ctx, ds, f, number, o)
 	if err != nil {
 		return nil, err
 	}
@@ -154,20 +138,20 @@ func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest, tell 
 }
 
 // render makes a file of a data set. The number is of an iteration or of a part.
-func (s *Service) render(ctx context.Context, ds *report.Dataset, format string, number int, o report.Options) (render.File, error) {
-	if showsTelemetry[format] { // an import has its own
+func (s *Service) render(ctx context.Context, ds *report.Dataset, f *render.Format, number int, o report.Options) (render.File, error) {
+	if f.Telemetry { // an import has its own
 		if err := fillTelemetry(ctx, s.cfg.Store, ds); err != nil {
 			return render.File{}, err
 		}
 	}
-	if format == sequenceSVG {
-		return drawSequence(ctx, s.cfg.Store, ds, number, o.LeaveOut)
+	if f.Source == render.FromSamples {
+		return drawSequence(ctx, s.cfg.Store, f, ds, number, o.LeaveOut)
 	}
 	o.Part = number
-	return renderAs(ds, format, o)
+	return renderAs(ds, f, o)
 }
 
-func (s *Service) openRows(ctx context.Context, ids []string, f *rowFormat, out leftOut) (*export, error) {
+func (s *Service) openRows(ctx context.Context, ids []string, f *render.Format, out leftOut) (*export, error) {
 	scopes, err := s.ownScopes(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -179,7 +163,7 @@ func (s *Service) openRows(ctx context.Context, ids []string, f *rowFormat, out 
 	if err := s.known(ctx, heads, out); err != nil {
 		return nil, err
 	}
-	e := &export{name: f.fileName, mediaType: "text/csv; charset=utf-8"}
+	e := &export{name: f.File, mediaType: f.MediaType}
 	var campaigns []string
 	for _, x := range scopes {
 		campaigns = addTo(campaigns, x.Campaign)
@@ -195,7 +179,7 @@ func (s *Service) openRows(ctx context.Context, ids []string, f *rowFormat, out 
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		return f.write(ctx, s.cfg.Store, heads, out, to)
+		return rowWriters[f.Name](ctx, s.cfg.Store, heads, out, to)
 	}
 	return e, nil
 }

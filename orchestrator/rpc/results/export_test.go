@@ -106,7 +106,7 @@ func TestSamplesFile(t *testing.T) {
 	require.Equal(t, []string{"tiny-1", "wide-1", "wide-2"}, head.RunIds)
 	require.Equal(t, "tiny, wide", head.CampaignId)
 	require.Equal(t, "samples.csv", head.FileName)
-	require.Equal(t, "text/csv; charset=utf-8", head.MediaType)
+	require.Equal(t, "text/csv; charset=utf-8; header=present", head.MediaType)
 	require.Contains(t, got, `,"'=a ""b"", c",`)
 }
 

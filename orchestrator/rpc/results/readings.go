@@ -19,9 +19,6 @@ const readingsCSV = "readings-csv"
 
 var readingsHeader = []string{"run", "node", "role", "source", "kind", "figure", "value", "unit", "counter", "at_utc", "trial", "attempt", "at_s", "error"}
 
-// showsTelemetry are the formats for which data sets are filled with it.
-var showsTelemetry = map[string]bool{"json": true, "telemetry-csv": true}
-
 func fillTelemetry(ctx context.Context, st *store.Store, ds *report.Dataset) error {
 	for i := range ds.Runs {
 		if err := telemetry.Fill(ctx, st.Queries, &ds.Runs[i]); err != nil {

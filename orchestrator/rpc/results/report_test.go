@@ -3,36 +3,49 @@ package results
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"linktrial/internal/radiocontrol"
+	"linktrial/orchestrator/report/render"
 )
 
-// FuzzNumbered: iterations and parts are numbers from 1, and only of drawings.
-func FuzzNumbered(f *testing.F) {
-	for _, s := range []string{"csv", "sequence-svg", "sequence-svg:3", "sequence-svg:0", "sequence-svg:x", "sequence-svg:99999999999999999999", "svg:2", "csv:2"} {
+// FuzzFormat: iterations and parts are numbers from 1, and only of what has them.
+func FuzzFormat(f *testing.F) {
+	for _, s := range []string{"csv", "sequence-svg", "sequence-svg:3", "sequence-svg:0", "sequence-svg:x", "sequence-svg:99999999999999999999", "svg:2", "csv:2", "csv:", "parquet"} {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, format string) {
-		name, n, err := numbered(format)
+	f.Fuzz(func(t *testing.T, text string) {
+		format, n, err := formatOf(text)
 		switch {
 		case err != nil:
-			require.Empty(t, name)
+			require.Nil(t, format)
 		case n == 0:
-			require.Equal(t, format, name)
+			require.Equal(t, text, format.Name)
 		default:
-			require.True(t, strings.HasSuffix(name, "svg"))
-			again, m, err := numbered(fmt.Sprintf("%s:%d", name, n))
+			require.NotEqual(t, render.ByNothing, format.Numbered)
+			again, m, err := formatOf(fmt.Sprintf("%s:%d", format.Name, n))
 			require.NoError(t, err)
-			require.Equal(t, name, again)
+			require.Equal(t, format, again)
 			require.Equal(t, n, m)
 			require.Positive(t, n)
 		}
 	})
+}
+
+// Each file of rows has what writes it, and nothing else has.
+func TestRowWriters(t *testing.T) {
+	var want []string
+	for _, f := range render.Formats() {
+		if f.Source == render.FromRows {
+			want = append(want, f.Name)
+		}
+	}
+	require.ElementsMatch(t, want, slices.Collect(maps.Keys(rowWriters)))
 }
 
 // FuzzChannels: a report of an emulated radio gives as many series as it has, each no

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"linktrial/orchestrator/report"
@@ -14,27 +12,9 @@ import (
 	"linktrial/orchestrator/store"
 )
 
-// sequenceSVG is the time–sequence diagram of one iteration of one run. It
-// needs the samples of that iteration, which no data set holds.
-const sequenceSVG = "sequence-svg"
-
-// numbered reads a format that takes a number: sequence-svg:3 is of an iteration, the
-// other drawings' is of a part. 0: none is stated.
-func numbered(format string) (name string, number int, err error) {
-	name, text, stated := strings.Cut(format, ":")
-	if !stated || name != "svg" && !strings.HasSuffix(name, "-svg") {
-		return format, 0, nil
-	}
-	number, err = strconv.Atoi(text)
-	if err != nil || number < 1 {
-		what := map[bool]string{true: "an iteration", false: "a part"}[name == sequenceSVG]
-		return "", 0, fmt.Errorf("%q: expected the number of %s after %s:, found %q", format, what, name, text)
-	}
-	return name, number, nil
-}
-
-// drawSequence is of the first run that has anything to show.
-func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iteration int, leave leftOut) (render.File, error) {
+// drawSequence is the time–sequence diagram of one iteration, of the
+// first run that has anything to show.
+func drawSequence(ctx context.Context, st *store.Store, f *render.Format, ds *report.Dataset, iteration int, leave leftOut) (render.File, error) {
 	var first error
 	for i := range ds.Runs {
 		r := &ds.Runs[i]
@@ -54,7 +34,7 @@ func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iter
 			series = append(series, asSeries(rows)...)
 		}
 		svg, err := figure.Sequence(ds, r, chosen, series, leave)
-		return render.File{Name: "sequence.svg", MediaType: "image/svg+xml", Write: func(w io.Writer) error {
+		return render.File{Name: f.File, MediaType: f.MediaType, Write: func(w io.Writer) error {
 			_, err := w.Write(svg)
 			return err
 		}}, err

@@ -2564,7 +2564,7 @@ func (x *Note) GetAt() *timestamppb.Timestamp {
 type ResultsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`       // or a unique prefix, or a campaign's id; empty: the newest campaign
-	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`                  // table, csv, trials-csv, telemetry-csv, samples-csv, json, markdown, latex, svg, cdf-svg …; an unknown one is answered with all
+	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`                  // a name of ResultService.ListFormats; empty: table; an unknown one is answered with all
 	MoreIds       []string               `protobuf:"bytes,3,rep,name=more_ids,json=moreIds,proto3" json:"more_ids,omitempty"` // further runs and campaigns, to compare with the first
 	Reference     string                 `protobuf:"bytes,4,opt,name=reference,proto3" json:"reference,omitempty"`            // treatment that the others are compared with; empty: the first of each run
 	Axis          string                 `protobuf:"bytes,5,opt,name=axis,proto3" json:"axis,omitempty"`                      // of sweep and sweep-svg, as in SweepRequest; empty: those of the plan's published figures

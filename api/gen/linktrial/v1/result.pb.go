@@ -86,6 +86,194 @@ func (PointVerdict) EnumDescriptor() ([]byte, []int) {
 	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{0}
 }
 
+type ListFormatsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"` // runs and campaigns: those of which there is a file; none: all formats
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFormatsRequest) Reset() {
+	*x = ListFormatsRequest{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFormatsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFormatsRequest) ProtoMessage() {}
+
+func (x *ListFormatsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFormatsRequest.ProtoReflect.Descriptor instead.
+func (*ListFormatsRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ListFormatsRequest) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+type ListFormatsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Formats       []*Format              `protobuf:"bytes,1,rep,name=formats,proto3" json:"formats,omitempty"` // in the order in which people see them
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFormatsResponse) Reset() {
+	*x = ListFormatsResponse{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFormatsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFormatsResponse) ProtoMessage() {}
+
+func (x *ListFormatsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFormatsResponse.ProtoReflect.Descriptor instead.
+func (*ListFormatsResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ListFormatsResponse) GetFormats() []*Format {
+	if x != nil {
+		return x.Formats
+	}
+	return nil
+}
+
+type Format struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"` // a few words, for a menu
+	FileName      string                 `protobuf:"bytes,3,opt,name=file_name,json=fileName,proto3" json:"file_name,omitempty"`
+	MediaType     string                 `protobuf:"bytes,4,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	OnScreen      bool                   `protobuf:"varint,5,opt,name=on_screen,json=onScreen,proto3" json:"on_screen,omitempty"` // for a terminal: not among the files of linktrial results --out
+	Rows          bool                   `protobuf:"varint,6,opt,name=rows,proto3" json:"rows,omitempty"`                         // it may be larger than any memory
+	Drawing       bool                   `protobuf:"varint,7,opt,name=drawing,proto3" json:"drawing,omitempty"`
+	MayBeMissing  bool                   `protobuf:"varint,8,opt,name=may_be_missing,json=mayBeMissing,proto3" json:"may_be_missing,omitempty"` // results without probes, or in which no trial has begun, have none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Format) Reset() {
+	*x = Format{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Format) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Format) ProtoMessage() {}
+
+func (x *Format) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Format.ProtoReflect.Descriptor instead.
+func (*Format) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Format) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Format) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Format) GetFileName() string {
+	if x != nil {
+		return x.FileName
+	}
+	return ""
+}
+
+func (x *Format) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
+
+func (x *Format) GetOnScreen() bool {
+	if x != nil {
+		return x.OnScreen
+	}
+	return false
+}
+
+func (x *Format) GetRows() bool {
+	if x != nil {
+		return x.Rows
+	}
+	return false
+}
+
+func (x *Format) GetDrawing() bool {
+	if x != nil {
+		return x.Drawing
+	}
+	return false
+}
+
+func (x *Format) GetMayBeMissing() bool {
+	if x != nil {
+		return x.MayBeMissing
+	}
+	return false
+}
+
 type ListCampaignsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`  // 0: 50
@@ -97,7 +285,7 @@ type ListCampaignsRequest struct {
 
 func (x *ListCampaignsRequest) Reset() {
 	*x = ListCampaignsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[0]
+	mi := &file_linktrial_v1_result_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -109,7 +297,7 @@ func (x *ListCampaignsRequest) String() string {
 func (*ListCampaignsRequest) ProtoMessage() {}
 
 func (x *ListCampaignsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[0]
+	mi := &file_linktrial_v1_result_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -122,7 +310,7 @@ func (x *ListCampaignsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCampaignsRequest.ProtoReflect.Descriptor instead.
 func (*ListCampaignsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{0}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListCampaignsRequest) GetLimit() int32 {
@@ -156,7 +344,7 @@ type ListCampaignsResponse struct {
 
 func (x *ListCampaignsResponse) Reset() {
 	*x = ListCampaignsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[1]
+	mi := &file_linktrial_v1_result_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -168,7 +356,7 @@ func (x *ListCampaignsResponse) String() string {
 func (*ListCampaignsResponse) ProtoMessage() {}
 
 func (x *ListCampaignsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[1]
+	mi := &file_linktrial_v1_result_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -181,7 +369,7 @@ func (x *ListCampaignsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCampaignsResponse.ProtoReflect.Descriptor instead.
 func (*ListCampaignsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{1}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListCampaignsResponse) GetCampaigns() []*Campaign {
@@ -226,7 +414,7 @@ type Campaign struct {
 
 func (x *Campaign) Reset() {
 	*x = Campaign{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[2]
+	mi := &file_linktrial_v1_result_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -238,7 +426,7 @@ func (x *Campaign) String() string {
 func (*Campaign) ProtoMessage() {}
 
 func (x *Campaign) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[2]
+	mi := &file_linktrial_v1_result_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -251,7 +439,7 @@ func (x *Campaign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Campaign.ProtoReflect.Descriptor instead.
 func (*Campaign) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{2}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Campaign) GetId() string {
@@ -408,7 +596,7 @@ type SummarizeRequest struct {
 
 func (x *SummarizeRequest) Reset() {
 	*x = SummarizeRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[3]
+	mi := &file_linktrial_v1_result_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -420,7 +608,7 @@ func (x *SummarizeRequest) String() string {
 func (*SummarizeRequest) ProtoMessage() {}
 
 func (x *SummarizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[3]
+	mi := &file_linktrial_v1_result_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -433,7 +621,7 @@ func (x *SummarizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{3}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SummarizeRequest) GetIds() []string {
@@ -471,7 +659,7 @@ type SummarizeResponse struct {
 
 func (x *SummarizeResponse) Reset() {
 	*x = SummarizeResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[4]
+	mi := &file_linktrial_v1_result_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -483,7 +671,7 @@ func (x *SummarizeResponse) String() string {
 func (*SummarizeResponse) ProtoMessage() {}
 
 func (x *SummarizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[4]
+	mi := &file_linktrial_v1_result_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -496,7 +684,7 @@ func (x *SummarizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{4}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SummarizeResponse) GetRuns() []*RunSummary {
@@ -558,7 +746,7 @@ type CampaignDifference struct {
 
 func (x *CampaignDifference) Reset() {
 	*x = CampaignDifference{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[5]
+	mi := &file_linktrial_v1_result_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -570,7 +758,7 @@ func (x *CampaignDifference) String() string {
 func (*CampaignDifference) ProtoMessage() {}
 
 func (x *CampaignDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[5]
+	mi := &file_linktrial_v1_result_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -583,7 +771,7 @@ func (x *CampaignDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CampaignDifference.ProtoReflect.Descriptor instead.
 func (*CampaignDifference) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{5}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CampaignDifference) GetWhere() string {
@@ -758,7 +946,7 @@ type RunSummary struct {
 
 func (x *RunSummary) Reset() {
 	*x = RunSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[6]
+	mi := &file_linktrial_v1_result_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +958,7 @@ func (x *RunSummary) String() string {
 func (*RunSummary) ProtoMessage() {}
 
 func (x *RunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[6]
+	mi := &file_linktrial_v1_result_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +971,7 @@ func (x *RunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSummary.ProtoReflect.Descriptor instead.
 func (*RunSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{6}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RunSummary) GetRun() *Run {
@@ -917,7 +1105,7 @@ type Lead struct {
 
 func (x *Lead) Reset() {
 	*x = Lead{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[7]
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +1117,7 @@ func (x *Lead) String() string {
 func (*Lead) ProtoMessage() {}
 
 func (x *Lead) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[7]
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1130,7 @@ func (x *Lead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lead.ProtoReflect.Descriptor instead.
 func (*Lead) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{7}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Lead) GetText() string {
@@ -1003,7 +1191,7 @@ type ProbeSummary struct {
 
 func (x *ProbeSummary) Reset() {
 	*x = ProbeSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1203,7 @@ func (x *ProbeSummary) String() string {
 func (*ProbeSummary) ProtoMessage() {}
 
 func (x *ProbeSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1216,7 @@ func (x *ProbeSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeSummary.ProtoReflect.Descriptor instead.
 func (*ProbeSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{8}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ProbeSummary) GetProbe() string {
@@ -1223,7 +1411,7 @@ type AxisValue struct {
 
 func (x *AxisValue) Reset() {
 	*x = AxisValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[9]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1235,7 +1423,7 @@ func (x *AxisValue) String() string {
 func (*AxisValue) ProtoMessage() {}
 
 func (x *AxisValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[9]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1248,7 +1436,7 @@ func (x *AxisValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AxisValue.ProtoReflect.Descriptor instead.
 func (*AxisValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AxisValue) GetAxis() string {
@@ -1313,7 +1501,7 @@ type TreatmentSummary struct {
 
 func (x *TreatmentSummary) Reset() {
 	*x = TreatmentSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1513,7 @@ func (x *TreatmentSummary) String() string {
 func (*TreatmentSummary) ProtoMessage() {}
 
 func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1526,7 @@ func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TreatmentSummary.ProtoReflect.Descriptor instead.
 func (*TreatmentSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TreatmentSummary) GetName() string {
@@ -1593,7 +1781,7 @@ type PublishedFigure struct {
 
 func (x *PublishedFigure) Reset() {
 	*x = PublishedFigure{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1793,7 @@ func (x *PublishedFigure) String() string {
 func (*PublishedFigure) ProtoMessage() {}
 
 func (x *PublishedFigure) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1806,7 @@ func (x *PublishedFigure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishedFigure.ProtoReflect.Descriptor instead.
 func (*PublishedFigure) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PublishedFigure) GetAverage() float64 {
@@ -1683,7 +1871,7 @@ type Points struct {
 
 func (x *Points) Reset() {
 	*x = Points{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1883,7 @@ func (x *Points) String() string {
 func (*Points) ProtoMessage() {}
 
 func (x *Points) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1896,7 @@ func (x *Points) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Points.ProtoReflect.Descriptor instead.
 func (*Points) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Points) GetTrial() []int32 {
@@ -1799,7 +1987,7 @@ type SweepRequest struct {
 
 func (x *SweepRequest) Reset() {
 	*x = SweepRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1999,7 @@ func (x *SweepRequest) String() string {
 func (*SweepRequest) ProtoMessage() {}
 
 func (x *SweepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +2012,7 @@ func (x *SweepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRequest.ProtoReflect.Descriptor instead.
 func (*SweepRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SweepRequest) GetCampaignId() string {
@@ -1862,7 +2050,7 @@ type SweepResponse struct {
 
 func (x *SweepResponse) Reset() {
 	*x = SweepResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +2062,7 @@ func (x *SweepResponse) String() string {
 func (*SweepResponse) ProtoMessage() {}
 
 func (x *SweepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +2075,7 @@ func (x *SweepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepResponse.ProtoReflect.Descriptor instead.
 func (*SweepResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SweepResponse) GetAxes() []string {
@@ -1944,7 +2132,7 @@ type SweepPanel struct {
 
 func (x *SweepPanel) Reset() {
 	*x = SweepPanel{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2144,7 @@ func (x *SweepPanel) String() string {
 func (*SweepPanel) ProtoMessage() {}
 
 func (x *SweepPanel) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2157,7 @@ func (x *SweepPanel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepPanel.ProtoReflect.Descriptor instead.
 func (*SweepPanel) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SweepPanel) GetTitle() string {
@@ -2021,7 +2209,7 @@ type SweepCurve struct {
 
 func (x *SweepCurve) Reset() {
 	*x = SweepCurve{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +2221,7 @@ func (x *SweepCurve) String() string {
 func (*SweepCurve) ProtoMessage() {}
 
 func (x *SweepCurve) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +2234,7 @@ func (x *SweepCurve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepCurve.ProtoReflect.Descriptor instead.
 func (*SweepCurve) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SweepCurve) GetTreatment() string {
@@ -2130,7 +2318,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2142,7 +2330,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2343,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SeriesRequest) GetRunId() string {
@@ -2220,7 +2408,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2232,7 +2420,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2245,7 +2433,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SeriesResponse) GetFlows() []*FlowSeries {
@@ -2305,7 +2493,7 @@ type FlowSeries struct {
 
 func (x *FlowSeries) Reset() {
 	*x = FlowSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2317,7 +2505,7 @@ func (x *FlowSeries) String() string {
 func (*FlowSeries) ProtoMessage() {}
 
 func (x *FlowSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2330,7 +2518,7 @@ func (x *FlowSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSeries.ProtoReflect.Descriptor instead.
 func (*FlowSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FlowSeries) GetTrial() int32 {
@@ -2413,7 +2601,7 @@ type Column struct {
 
 func (x *Column) Reset() {
 	*x = Column{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2425,7 +2613,7 @@ func (x *Column) String() string {
 func (*Column) ProtoMessage() {}
 
 func (x *Column) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2438,7 +2626,7 @@ func (x *Column) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Column.ProtoReflect.Descriptor instead.
 func (*Column) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Column) GetValues() []float64 {
@@ -2485,7 +2673,7 @@ type ChannelSeries struct {
 
 func (x *ChannelSeries) Reset() {
 	*x = ChannelSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2685,7 @@ func (x *ChannelSeries) String() string {
 func (*ChannelSeries) ProtoMessage() {}
 
 func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2698,7 @@ func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelSeries.ProtoReflect.Descriptor instead.
 func (*ChannelSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ChannelSeries) GetFrom() string {
@@ -2588,7 +2776,7 @@ type TelemetrySeries struct {
 
 func (x *TelemetrySeries) Reset() {
 	*x = TelemetrySeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2600,7 +2788,7 @@ func (x *TelemetrySeries) String() string {
 func (*TelemetrySeries) ProtoMessage() {}
 
 func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2613,7 +2801,7 @@ func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySeries.ProtoReflect.Descriptor instead.
 func (*TelemetrySeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TelemetrySeries) GetNode() string {
@@ -2690,7 +2878,7 @@ type GetAttemptRequest struct {
 
 func (x *GetAttemptRequest) Reset() {
 	*x = GetAttemptRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2702,7 +2890,7 @@ func (x *GetAttemptRequest) String() string {
 func (*GetAttemptRequest) ProtoMessage() {}
 
 func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2715,7 +2903,7 @@ func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptRequest.ProtoReflect.Descriptor instead.
 func (*GetAttemptRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetAttemptRequest) GetRunId() string {
@@ -2759,7 +2947,7 @@ type GetAttemptResponse struct {
 
 func (x *GetAttemptResponse) Reset() {
 	*x = GetAttemptResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +2959,7 @@ func (x *GetAttemptResponse) String() string {
 func (*GetAttemptResponse) ProtoMessage() {}
 
 func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +2972,7 @@ func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptResponse.ProtoReflect.Descriptor instead.
 func (*GetAttemptResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetAttemptResponse) GetRun() *Run {
@@ -2887,7 +3075,7 @@ type Breach struct {
 
 func (x *Breach) Reset() {
 	*x = Breach{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +3087,7 @@ func (x *Breach) String() string {
 func (*Breach) ProtoMessage() {}
 
 func (x *Breach) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +3100,7 @@ func (x *Breach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Breach.ProtoReflect.Descriptor instead.
 func (*Breach) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Breach) GetAt() *timestamppb.Timestamp {
@@ -2987,7 +3175,7 @@ type FlowRow struct {
 
 func (x *FlowRow) Reset() {
 	*x = FlowRow{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2999,7 +3187,7 @@ func (x *FlowRow) String() string {
 func (*FlowRow) ProtoMessage() {}
 
 func (x *FlowRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3012,7 +3200,7 @@ func (x *FlowRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRow.ProtoReflect.Descriptor instead.
 func (*FlowRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FlowRow) GetFlow() int32 {
@@ -3132,7 +3320,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3144,7 +3332,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3157,7 +3345,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListRecordsRequest) GetRunId() string {
@@ -3199,7 +3387,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3211,7 +3399,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3224,7 +3412,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListRecordsResponse) GetJournals() []*StoredJournal {
@@ -3254,7 +3442,7 @@ type StoredJournal struct {
 
 func (x *StoredJournal) Reset() {
 	*x = StoredJournal{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3266,7 +3454,7 @@ func (x *StoredJournal) String() string {
 func (*StoredJournal) ProtoMessage() {}
 
 func (x *StoredJournal) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3279,7 +3467,7 @@ func (x *StoredJournal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredJournal.ProtoReflect.Descriptor instead.
 func (*StoredJournal) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StoredJournal) GetNode() string {
@@ -3330,7 +3518,7 @@ type StoredRecord struct {
 
 func (x *StoredRecord) Reset() {
 	*x = StoredRecord{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3342,7 +3530,7 @@ func (x *StoredRecord) String() string {
 func (*StoredRecord) ProtoMessage() {}
 
 func (x *StoredRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3355,7 +3543,7 @@ func (x *StoredRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredRecord.ProtoReflect.Descriptor instead.
 func (*StoredRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StoredRecord) GetSeq() int64 {
@@ -3405,7 +3593,7 @@ type ImportCampaignRequest struct {
 
 func (x *ImportCampaignRequest) Reset() {
 	*x = ImportCampaignRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3417,7 +3605,7 @@ func (x *ImportCampaignRequest) String() string {
 func (*ImportCampaignRequest) ProtoMessage() {}
 
 func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3430,7 +3618,7 @@ func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignRequest.ProtoReflect.Descriptor instead.
 func (*ImportCampaignRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ImportCampaignRequest) GetContent() []byte {
@@ -3470,7 +3658,7 @@ type ImportCampaignResponse struct {
 
 func (x *ImportCampaignResponse) Reset() {
 	*x = ImportCampaignResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3670,7 @@ func (x *ImportCampaignResponse) String() string {
 func (*ImportCampaignResponse) ProtoMessage() {}
 
 func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3683,7 @@ func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignResponse.ProtoReflect.Descriptor instead.
 func (*ImportCampaignResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ImportCampaignResponse) GetImported() *ImportedCampaign {
@@ -3520,7 +3708,7 @@ type ImportOrigin struct {
 
 func (x *ImportOrigin) Reset() {
 	*x = ImportOrigin{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3532,7 +3720,7 @@ func (x *ImportOrigin) String() string {
 func (*ImportOrigin) ProtoMessage() {}
 
 func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3545,7 +3733,7 @@ func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportOrigin.ProtoReflect.Descriptor instead.
 func (*ImportOrigin) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ImportOrigin) GetCampaignId() string {
@@ -3608,7 +3796,7 @@ type ImportedCampaign struct {
 
 func (x *ImportedCampaign) Reset() {
 	*x = ImportedCampaign{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3620,7 +3808,7 @@ func (x *ImportedCampaign) String() string {
 func (*ImportedCampaign) ProtoMessage() {}
 
 func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3633,7 +3821,7 @@ func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportedCampaign.ProtoReflect.Descriptor instead.
 func (*ImportedCampaign) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ImportedCampaign) GetImported() *ImportOrigin {
@@ -3714,7 +3902,7 @@ type ListImportsRequest struct {
 
 func (x *ListImportsRequest) Reset() {
 	*x = ListImportsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3726,7 +3914,7 @@ func (x *ListImportsRequest) String() string {
 func (*ListImportsRequest) ProtoMessage() {}
 
 func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3739,7 +3927,7 @@ func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsRequest.ProtoReflect.Descriptor instead.
 func (*ListImportsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
 }
 
 type ListImportsResponse struct {
@@ -3751,7 +3939,7 @@ type ListImportsResponse struct {
 
 func (x *ListImportsResponse) Reset() {
 	*x = ListImportsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3763,7 +3951,7 @@ func (x *ListImportsResponse) String() string {
 func (*ListImportsResponse) ProtoMessage() {}
 
 func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3776,7 +3964,7 @@ func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsResponse.ProtoReflect.Descriptor instead.
 func (*ListImportsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListImportsResponse) GetImports() []*ImportedCampaign {
@@ -3795,7 +3983,7 @@ type RemoveImportRequest struct {
 
 func (x *RemoveImportRequest) Reset() {
 	*x = RemoveImportRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3807,7 +3995,7 @@ func (x *RemoveImportRequest) String() string {
 func (*RemoveImportRequest) ProtoMessage() {}
 
 func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3820,7 +4008,7 @@ func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportRequest.ProtoReflect.Descriptor instead.
 func (*RemoveImportRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RemoveImportRequest) GetCampaignId() string {
@@ -3838,7 +4026,7 @@ type RemoveImportResponse struct {
 
 func (x *RemoveImportResponse) Reset() {
 	*x = RemoveImportResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +4038,7 @@ func (x *RemoveImportResponse) String() string {
 func (*RemoveImportResponse) ProtoMessage() {}
 
 func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,14 +4051,28 @@ func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportResponse.ProtoReflect.Descriptor instead.
 func (*RemoveImportResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{41}
 }
 
 var File_linktrial_v1_result_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\n" +
-	"\x19linktrial/v1/result.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blinktrial/v1/operator.proto\"V\n" +
+	"\x19linktrial/v1/result.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blinktrial/v1/operator.proto\"&\n" +
+	"\x12ListFormatsRequest\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"E\n" +
+	"\x13ListFormatsResponse\x12.\n" +
+	"\aformats\x18\x01 \x03(\v2\x14.linktrial.v1.FormatR\aformats\"\xdf\x01\n" +
+	"\x06Format\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12\x1b\n" +
+	"\tfile_name\x18\x03 \x01(\tR\bfileName\x12\x1d\n" +
+	"\n" +
+	"media_type\x18\x04 \x01(\tR\tmediaType\x12\x1b\n" +
+	"\ton_screen\x18\x05 \x01(\bR\bonScreen\x12\x12\n" +
+	"\x04rows\x18\x06 \x01(\bR\x04rows\x12\x18\n" +
+	"\adrawing\x18\a \x01(\bR\adrawing\x12$\n" +
+	"\x0emay_be_missing\x18\b \x01(\bR\fmayBeMissing\"V\n" +
 	"\x14ListCampaignsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\tR\x06before\x12\x10\n" +
@@ -4312,7 +4514,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x17POINT_VERDICT_TIMED_OUT\x10\x03\x12\x19\n" +
 	"\x15POINT_VERDICT_ABORTED\x10\x04\x12\x19\n" +
 	"\x15POINT_VERDICT_INVALID\x10\x05\x12\x1c\n" +
-	"\x18POINT_VERDICT_UNVERIFIED\x10\x062\xeb\x05\n" +
+	"\x18POINT_VERDICT_UNVERIFIED\x10\x062\xbf\x06\n" +
 	"\rResultService\x12X\n" +
 	"\rListCampaigns\x12\".linktrial.v1.ListCampaignsRequest\x1a#.linktrial.v1.ListCampaignsResponse\x12L\n" +
 	"\tSummarize\x12\x1e.linktrial.v1.SummarizeRequest\x1a\x1f.linktrial.v1.SummarizeResponse\x12@\n" +
@@ -4322,6 +4524,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"GetAttempt\x12\x1f.linktrial.v1.GetAttemptRequest\x1a .linktrial.v1.GetAttemptResponse\x12R\n" +
 	"\vListRecords\x12 .linktrial.v1.ListRecordsRequest\x1a!.linktrial.v1.ListRecordsResponse\x12[\n" +
 	"\x0eImportCampaign\x12#.linktrial.v1.ImportCampaignRequest\x1a$.linktrial.v1.ImportCampaignResponse\x12R\n" +
+	"\vListFormats\x12 .linktrial.v1.ListFormatsRequest\x1a!.linktrial.v1.ListFormatsResponse\x12R\n" +
 	"\vListImports\x12 .linktrial.v1.ListImportsRequest\x1a!.linktrial.v1.ListImportsResponse\x12U\n" +
 	"\fRemoveImport\x12!.linktrial.v1.RemoveImportRequest\x1a\".linktrial.v1.RemoveImportResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
@@ -4338,115 +4541,121 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_linktrial_v1_result_proto_goTypes = []any{
 	(PointVerdict)(0),              // 0: linktrial.v1.PointVerdict
-	(*ListCampaignsRequest)(nil),   // 1: linktrial.v1.ListCampaignsRequest
-	(*ListCampaignsResponse)(nil),  // 2: linktrial.v1.ListCampaignsResponse
-	(*Campaign)(nil),               // 3: linktrial.v1.Campaign
-	(*SummarizeRequest)(nil),       // 4: linktrial.v1.SummarizeRequest
-	(*SummarizeResponse)(nil),      // 5: linktrial.v1.SummarizeResponse
-	(*CampaignDifference)(nil),     // 6: linktrial.v1.CampaignDifference
-	(*RunSummary)(nil),             // 7: linktrial.v1.RunSummary
-	(*Lead)(nil),                   // 8: linktrial.v1.Lead
-	(*ProbeSummary)(nil),           // 9: linktrial.v1.ProbeSummary
-	(*AxisValue)(nil),              // 10: linktrial.v1.AxisValue
-	(*TreatmentSummary)(nil),       // 11: linktrial.v1.TreatmentSummary
-	(*PublishedFigure)(nil),        // 12: linktrial.v1.PublishedFigure
-	(*Points)(nil),                 // 13: linktrial.v1.Points
-	(*SweepRequest)(nil),           // 14: linktrial.v1.SweepRequest
-	(*SweepResponse)(nil),          // 15: linktrial.v1.SweepResponse
-	(*SweepPanel)(nil),             // 16: linktrial.v1.SweepPanel
-	(*SweepCurve)(nil),             // 17: linktrial.v1.SweepCurve
-	(*SeriesRequest)(nil),          // 18: linktrial.v1.SeriesRequest
-	(*SeriesResponse)(nil),         // 19: linktrial.v1.SeriesResponse
-	(*FlowSeries)(nil),             // 20: linktrial.v1.FlowSeries
-	(*Column)(nil),                 // 21: linktrial.v1.Column
-	(*ChannelSeries)(nil),          // 22: linktrial.v1.ChannelSeries
-	(*TelemetrySeries)(nil),        // 23: linktrial.v1.TelemetrySeries
-	(*GetAttemptRequest)(nil),      // 24: linktrial.v1.GetAttemptRequest
-	(*GetAttemptResponse)(nil),     // 25: linktrial.v1.GetAttemptResponse
-	(*Breach)(nil),                 // 26: linktrial.v1.Breach
-	(*FlowRow)(nil),                // 27: linktrial.v1.FlowRow
-	(*ListRecordsRequest)(nil),     // 28: linktrial.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 29: linktrial.v1.ListRecordsResponse
-	(*StoredJournal)(nil),          // 30: linktrial.v1.StoredJournal
-	(*StoredRecord)(nil),           // 31: linktrial.v1.StoredRecord
-	(*ImportCampaignRequest)(nil),  // 32: linktrial.v1.ImportCampaignRequest
-	(*ImportCampaignResponse)(nil), // 33: linktrial.v1.ImportCampaignResponse
-	(*ImportOrigin)(nil),           // 34: linktrial.v1.ImportOrigin
-	(*ImportedCampaign)(nil),       // 35: linktrial.v1.ImportedCampaign
-	(*ListImportsRequest)(nil),     // 36: linktrial.v1.ListImportsRequest
-	(*ListImportsResponse)(nil),    // 37: linktrial.v1.ListImportsResponse
-	(*RemoveImportRequest)(nil),    // 38: linktrial.v1.RemoveImportRequest
-	(*RemoveImportResponse)(nil),   // 39: linktrial.v1.RemoveImportResponse
-	nil,                            // 40: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil),  // 41: google.protobuf.Timestamp
-	(RunState)(0),                  // 42: linktrial.v1.RunState
-	(*Run)(nil),                    // 43: linktrial.v1.Run
-	(*TrialRow)(nil),               // 44: linktrial.v1.TrialRow
+	(*ListFormatsRequest)(nil),     // 1: linktrial.v1.ListFormatsRequest
+	(*ListFormatsResponse)(nil),    // 2: linktrial.v1.ListFormatsResponse
+	(*Format)(nil),                 // 3: linktrial.v1.Format
+	(*ListCampaignsRequest)(nil),   // 4: linktrial.v1.ListCampaignsRequest
+	(*ListCampaignsResponse)(nil),  // 5: linktrial.v1.ListCampaignsResponse
+	(*Campaign)(nil),               // 6: linktrial.v1.Campaign
+	(*SummarizeRequest)(nil),       // 7: linktrial.v1.SummarizeRequest
+	(*SummarizeResponse)(nil),      // 8: linktrial.v1.SummarizeResponse
+	(*CampaignDifference)(nil),     // 9: linktrial.v1.CampaignDifference
+	(*RunSummary)(nil),             // 10: linktrial.v1.RunSummary
+	(*Lead)(nil),                   // 11: linktrial.v1.Lead
+	(*ProbeSummary)(nil),           // 12: linktrial.v1.ProbeSummary
+	(*AxisValue)(nil),              // 13: linktrial.v1.AxisValue
+	(*TreatmentSummary)(nil),       // 14: linktrial.v1.TreatmentSummary
+	(*PublishedFigure)(nil),        // 15: linktrial.v1.PublishedFigure
+	(*Points)(nil),                 // 16: linktrial.v1.Points
+	(*SweepRequest)(nil),           // 17: linktrial.v1.SweepRequest
+	(*SweepResponse)(nil),          // 18: linktrial.v1.SweepResponse
+	(*SweepPanel)(nil),             // 19: linktrial.v1.SweepPanel
+	(*SweepCurve)(nil),             // 20: linktrial.v1.SweepCurve
+	(*SeriesRequest)(nil),          // 21: linktrial.v1.SeriesRequest
+	(*SeriesResponse)(nil),         // 22: linktrial.v1.SeriesResponse
+	(*FlowSeries)(nil),             // 23: linktrial.v1.FlowSeries
+	(*Column)(nil),                 // 24: linktrial.v1.Column
+	(*ChannelSeries)(nil),          // 25: linktrial.v1.ChannelSeries
+	(*TelemetrySeries)(nil),        // 26: linktrial.v1.TelemetrySeries
+	(*GetAttemptRequest)(nil),      // 27: linktrial.v1.GetAttemptRequest
+	(*GetAttemptResponse)(nil),     // 28: linktrial.v1.GetAttemptResponse
+	(*Breach)(nil),                 // 29: linktrial.v1.Breach
+	(*FlowRow)(nil),                // 30: linktrial.v1.FlowRow
+	(*ListRecordsRequest)(nil),     // 31: linktrial.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 32: linktrial.v1.ListRecordsResponse
+	(*StoredJournal)(nil),          // 33: linktrial.v1.StoredJournal
+	(*StoredRecord)(nil),           // 34: linktrial.v1.StoredRecord
+	(*ImportCampaignRequest)(nil),  // 35: linktrial.v1.ImportCampaignRequest
+	(*ImportCampaignResponse)(nil), // 36: linktrial.v1.ImportCampaignResponse
+	(*ImportOrigin)(nil),           // 37: linktrial.v1.ImportOrigin
+	(*ImportedCampaign)(nil),       // 38: linktrial.v1.ImportedCampaign
+	(*ListImportsRequest)(nil),     // 39: linktrial.v1.ListImportsRequest
+	(*ListImportsResponse)(nil),    // 40: linktrial.v1.ListImportsResponse
+	(*RemoveImportRequest)(nil),    // 41: linktrial.v1.RemoveImportRequest
+	(*RemoveImportResponse)(nil),   // 42: linktrial.v1.RemoveImportResponse
+	nil,                            // 43: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil),  // 44: google.protobuf.Timestamp
+	(RunState)(0),                  // 45: linktrial.v1.RunState
+	(*Run)(nil),                    // 46: linktrial.v1.Run
+	(*TrialRow)(nil),               // 47: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
-	3,  // 0: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	41, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	41, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
-	41, // 3: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
-	42, // 4: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
-	7,  // 5: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
-	6,  // 6: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
-	43, // 7: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
-	10, // 8: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
-	11, // 9: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
-	13, // 10: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
-	9,  // 11: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
-	8,  // 12: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
-	34, // 13: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
-	12, // 14: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
-	0,  // 15: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	40, // 16: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
-	16, // 17: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
-	17, // 18: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
-	20, // 19: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
-	22, // 20: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
-	23, // 21: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
-	21, // 22: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	43, // 23: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	44, // 24: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
-	27, // 25: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	26, // 26: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
-	9,  // 27: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
-	41, // 28: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
-	30, // 29: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
-	31, // 30: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
-	41, // 31: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
-	35, // 32: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
-	41, // 33: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
-	34, // 34: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
-	41, // 35: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
-	35, // 36: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
-	1,  // 37: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	4,  // 38: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	14, // 39: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	18, // 40: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	24, // 41: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	28, // 42: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
-	32, // 43: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
-	36, // 44: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
-	38, // 45: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
-	2,  // 46: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	5,  // 47: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	15, // 48: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	19, // 49: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	25, // 50: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	29, // 51: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
-	33, // 52: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
-	37, // 53: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
-	39, // 54: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
-	46, // [46:55] is the sub-list for method output_type
-	37, // [37:46] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	3,  // 0: linktrial.v1.ListFormatsResponse.formats:type_name -> linktrial.v1.Format
+	6,  // 1: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
+	44, // 2: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	44, // 3: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	44, // 4: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
+	45, // 5: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
+	10, // 6: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
+	9,  // 7: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
+	46, // 8: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	13, // 9: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
+	14, // 10: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
+	16, // 11: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
+	12, // 12: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
+	11, // 13: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
+	37, // 14: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
+	15, // 15: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
+	0,  // 16: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
+	43, // 17: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	19, // 18: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
+	20, // 19: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
+	23, // 20: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
+	25, // 21: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
+	26, // 22: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
+	24, // 23: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
+	46, // 24: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	47, // 25: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	30, // 26: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
+	29, // 27: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
+	12, // 28: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
+	44, // 29: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	33, // 30: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
+	34, // 31: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
+	44, // 32: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
+	38, // 33: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
+	44, // 34: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
+	37, // 35: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
+	44, // 36: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
+	38, // 37: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
+	4,  // 38: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	7,  // 39: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	17, // 40: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	21, // 41: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	27, // 42: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	31, // 43: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
+	35, // 44: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
+	1,  // 45: linktrial.v1.ResultService.ListFormats:input_type -> linktrial.v1.ListFormatsRequest
+	39, // 46: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
+	41, // 47: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
+	5,  // 48: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	8,  // 49: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	18, // 50: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	22, // 51: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	28, // 52: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	32, // 53: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
+	36, // 54: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
+	2,  // 55: linktrial.v1.ResultService.ListFormats:output_type -> linktrial.v1.ListFormatsResponse
+	40, // 56: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
+	42, // 57: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
+	48, // [48:58] is the sub-list for method output_type
+	38, // [38:48] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -4455,16 +4664,16 @@ func file_linktrial_v1_result_proto_init() {
 		return
 	}
 	file_linktrial_v1_operator_proto_init()
-	file_linktrial_v1_result_proto_msgTypes[5].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[8].OneofWrappers = []any{}
-	file_linktrial_v1_result_proto_msgTypes[10].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[11].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   40,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

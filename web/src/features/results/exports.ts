@@ -1,39 +1,14 @@
 // The files that the orchestrator exports of results.
-import type { RunSummary } from '@/gen/linktrial/v1/result_pb'
-import { operator } from '@/lib/api'
+import type { Format, RunSummary } from '@/gen/linktrial/v1/result_pb'
+import { operator, results } from '@/lib/api'
 import { saveFile, saveFrom } from '@/lib/save'
 import { commonTitle } from './model'
 
-export interface ExportFormat {
-  format: string
-  title: string
-  note?: string
-  /** It may be larger than a browser's memory: the browser writes it to disk as it arrives. */
-  rows?: boolean
+/** What there is to save of a choice, in the orchestrator's words; pictures are saved where they are shown. */
+export async function formatsOf(choice: ExportChoice): Promise<Format[]> {
+  const { formats } = await results.listFormats({ ids: choice.ids })
+  return formats.filter((f) => !f.drawing)
 }
-
-/** What the orchestrator exports of a campaign or run; the command line has the same (linktrial results --format). */
-export const exportFormats: ExportFormat[] = [
-  { format: 'csv', title: 'CSV, a row a treatment' },
-  { format: 'trials-csv', title: 'CSV, a row an attempt' },
-  { format: 'telemetry-csv', title: 'CSV, what radios told during each attempt' },
-  { format: 'readings-csv', title: 'CSV, a row a reading of a radio', note: 'can be large', rows: true },
-  { format: 'samples-csv', title: 'CSV, a row a sample', note: 'can be large', rows: true },
-  { format: 'channels-csv', title: 'CSV, a row a change of a channel', note: 'can be large', rows: true },
-  { format: 'probes-csv', title: 'CSV, a row a probe' },
-  { format: 'breaches-csv', title: 'CSV, what drivers did wrong' },
-  { format: 'json', title: 'JSON' },
-  { format: 'latex', title: 'LaTeX table' },
-  { format: 'markdown', title: 'Markdown' },
-  { format: 'table', title: 'Plain text' },
-]
-
-/** What there is of several campaigns beside these. */
-export const differenceFormats: ExportFormat[] = [
-  { format: 'differences-csv', title: 'CSV, a row a difference of campaigns' },
-  { format: 'differences-markdown', title: 'Markdown, differences of campaigns' },
-  { format: 'differences', title: 'Plain text, differences of campaigns' },
-]
 
 /** What a file is made of: runs and campaigns, and the words that name it. */
 export interface ExportChoice {
@@ -42,8 +17,6 @@ export interface ExportChoice {
   ids: string[]
   /** Campaigns, radios and topologies. */
   words: string[]
-  /** Runs of several campaigns, which have differences. */
-  several?: boolean
   /** Runs of other orchestrators, of which there are no rows of samples, channels and readings. */
   imported?: boolean
   /** Treatments that the file does not have, by their names, and what they are called. */
@@ -71,8 +44,7 @@ export function exportChoices(of: {
       runs.map((r) => r.run?.topology ?? ''),
       leaveOut.map((t) => t.name),
     )
-    const several = new Set(runs.map((r) => r.run?.campaignId)).size > 1
-    return { key, label, ids, words, several, imported: runs.some((r) => r.imported), leaveOut }
+    return { key, label, ids, words, imported: runs.some((r) => r.imported), leaveOut }
   }
   const idsOf = (runs: RunSummary[]) => runs.map((r) => r.run?.id ?? '')
   const out: ExportChoice[] = []
@@ -147,20 +119,21 @@ export function downloadAddress(choice: ExportChoice, format: string, reference:
 }
 
 /** Saves a file of results. It resolves once the file is there, or the browser has taken it over. */
-export async function saveExport(choice: ExportChoice, f: ExportFormat, reference: string): Promise<void> {
+export async function saveExport(choice: ExportChoice, f: Format, reference: string): Promise<void> {
   const [runId, ...moreIds] = choice.ids
   let name = ''
   let type = ''
   const content: BlobPart[] = []
   const call = new AbortController()
   const leaveOut = choice.leaveOut.map((t) => t.name)
-  const parts = operator.results({ runId, moreIds, format: f.format, reference, leaveOut }, { signal: call.signal })
+  const parts = operator.results({ runId, moreIds, format: f.name, reference, leaveOut }, { signal: call.signal })
   for await (const part of parts) {
     if (part.fileName) {
       if (f.rows) {
+        // It may be larger than a browser's memory: the browser writes it to disk as it arrives.
         // The orchestrator has accepted the request: a browser would tell no reason why not.
         call.abort()
-        return saveFrom(downloadAddress(choice, f.format, reference))
+        return saveFrom(downloadAddress(choice, f.name, reference))
       }
       name = exportName(choice.words, part.fileName)
       type = part.mediaType

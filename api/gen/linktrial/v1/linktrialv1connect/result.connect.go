@@ -53,6 +53,9 @@ const (
 	// ResultServiceImportCampaignProcedure is the fully-qualified name of the ResultService's
 	// ImportCampaign RPC.
 	ResultServiceImportCampaignProcedure = "/linktrial.v1.ResultService/ImportCampaign"
+	// ResultServiceListFormatsProcedure is the fully-qualified name of the ResultService's ListFormats
+	// RPC.
+	ResultServiceListFormatsProcedure = "/linktrial.v1.ResultService/ListFormats"
 	// ResultServiceListImportsProcedure is the fully-qualified name of the ResultService's ListImports
 	// RPC.
 	ResultServiceListImportsProcedure = "/linktrial.v1.ResultService/ListImports"
@@ -81,6 +84,8 @@ type ResultServiceClient interface {
 	// nothing where it was changed, is incomplete or is here already. Results then takes the
 	// campaign's identity, also beside one's own; there are no commands to it.
 	ImportCampaign(context.Context, *connect.Request[v1.ImportCampaignRequest]) (*connect.Response[v1.ImportCampaignResponse], error)
+	// ListFormats returns what can be exported: OperatorService.Results takes the names.
+	ListFormats(context.Context, *connect.Request[v1.ListFormatsRequest]) (*connect.Response[v1.ListFormatsResponse], error)
 	ListImports(context.Context, *connect.Request[v1.ListImportsRequest]) (*connect.Response[v1.ListImportsResponse], error)
 	RemoveImport(context.Context, *connect.Request[v1.RemoveImportRequest]) (*connect.Response[v1.RemoveImportResponse], error)
 }
@@ -138,6 +143,12 @@ func NewResultServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(resultServiceMethods.ByName("ImportCampaign")),
 			connect.WithClientOptions(opts...),
 		),
+		listFormats: connect.NewClient[v1.ListFormatsRequest, v1.ListFormatsResponse](
+			httpClient,
+			baseURL+ResultServiceListFormatsProcedure,
+			connect.WithSchema(resultServiceMethods.ByName("ListFormats")),
+			connect.WithClientOptions(opts...),
+		),
 		listImports: connect.NewClient[v1.ListImportsRequest, v1.ListImportsResponse](
 			httpClient,
 			baseURL+ResultServiceListImportsProcedure,
@@ -162,6 +173,7 @@ type resultServiceClient struct {
 	getAttempt     *connect.Client[v1.GetAttemptRequest, v1.GetAttemptResponse]
 	listRecords    *connect.Client[v1.ListRecordsRequest, v1.ListRecordsResponse]
 	importCampaign *connect.Client[v1.ImportCampaignRequest, v1.ImportCampaignResponse]
+	listFormats    *connect.Client[v1.ListFormatsRequest, v1.ListFormatsResponse]
 	listImports    *connect.Client[v1.ListImportsRequest, v1.ListImportsResponse]
 	removeImport   *connect.Client[v1.RemoveImportRequest, v1.RemoveImportResponse]
 }
@@ -201,6 +213,11 @@ func (c *resultServiceClient) ImportCampaign(ctx context.Context, req *connect.R
 	return c.importCampaign.CallUnary(ctx, req)
 }
 
+// ListFormats calls linktrial.v1.ResultService.ListFormats.
+func (c *resultServiceClient) ListFormats(ctx context.Context, req *connect.Request[v1.ListFormatsRequest]) (*connect.Response[v1.ListFormatsResponse], error) {
+	return c.listFormats.CallUnary(ctx, req)
+}
+
 // ListImports calls linktrial.v1.ResultService.ListImports.
 func (c *resultServiceClient) ListImports(ctx context.Context, req *connect.Request[v1.ListImportsRequest]) (*connect.Response[v1.ListImportsResponse], error) {
 	return c.listImports.CallUnary(ctx, req)
@@ -231,6 +248,8 @@ type ResultServiceHandler interface {
 	// nothing where it was changed, is incomplete or is here already. Results then takes the
 	// campaign's identity, also beside one's own; there are no commands to it.
 	ImportCampaign(context.Context, *connect.Request[v1.ImportCampaignRequest]) (*connect.Response[v1.ImportCampaignResponse], error)
+	// ListFormats returns what can be exported: OperatorService.Results takes the names.
+	ListFormats(context.Context, *connect.Request[v1.ListFormatsRequest]) (*connect.Response[v1.ListFormatsResponse], error)
 	ListImports(context.Context, *connect.Request[v1.ListImportsRequest]) (*connect.Response[v1.ListImportsResponse], error)
 	RemoveImport(context.Context, *connect.Request[v1.RemoveImportRequest]) (*connect.Response[v1.RemoveImportResponse], error)
 }
@@ -284,6 +303,12 @@ func NewResultServiceHandler(svc ResultServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(resultServiceMethods.ByName("ImportCampaign")),
 		connect.WithHandlerOptions(opts...),
 	)
+	resultServiceListFormatsHandler := connect.NewUnaryHandler(
+		ResultServiceListFormatsProcedure,
+		svc.ListFormats,
+		connect.WithSchema(resultServiceMethods.ByName("ListFormats")),
+		connect.WithHandlerOptions(opts...),
+	)
 	resultServiceListImportsHandler := connect.NewUnaryHandler(
 		ResultServiceListImportsProcedure,
 		svc.ListImports,
@@ -312,6 +337,8 @@ func NewResultServiceHandler(svc ResultServiceHandler, opts ...connect.HandlerOp
 			resultServiceListRecordsHandler.ServeHTTP(w, r)
 		case ResultServiceImportCampaignProcedure:
 			resultServiceImportCampaignHandler.ServeHTTP(w, r)
+		case ResultServiceListFormatsProcedure:
+			resultServiceListFormatsHandler.ServeHTTP(w, r)
 		case ResultServiceListImportsProcedure:
 			resultServiceListImportsHandler.ServeHTTP(w, r)
 		case ResultServiceRemoveImportProcedure:
@@ -351,6 +378,10 @@ func (UnimplementedResultServiceHandler) ListRecords(context.Context, *connect.R
 
 func (UnimplementedResultServiceHandler) ImportCampaign(context.Context, *connect.Request[v1.ImportCampaignRequest]) (*connect.Response[v1.ImportCampaignResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ResultService.ImportCampaign is not implemented"))
+}
+
+func (UnimplementedResultServiceHandler) ListFormats(context.Context, *connect.Request[v1.ListFormatsRequest]) (*connect.Response[v1.ListFormatsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ResultService.ListFormats is not implemented"))
 }
 
 func (UnimplementedResultServiceHandler) ListImports(context.Context, *connect.Request[v1.ListImportsRequest]) (*connect.Response[v1.ListImportsResponse], error) {

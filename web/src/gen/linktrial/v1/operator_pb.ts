@@ -1377,7 +1377,7 @@ export type ResultsRequest = Message<"linktrial.v1.ResultsRequest"> & {
   runId: string;
 
   /**
-   * table, csv, trials-csv, telemetry-csv, samples-csv, json, markdown, latex, svg, cdf-svg …; an unknown one is answered with all
+   * a name of ResultService.ListFormats; empty: table; an unknown one is answered with all
    *
    * @generated from field: string format = 2;
    */

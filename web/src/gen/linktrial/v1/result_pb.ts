@@ -17,7 +17,105 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/result.proto.
  */
 export const file_linktrial_v1_result: GenFile = /*@__PURE__*/
-  fileDesc("ChlsaW5rdHJpYWwvdjEvcmVzdWx0LnByb3RvEgxsaW5rdHJpYWwudjEiQgoUTGlzdENhbXBhaWduc1JlcXVlc3QSDQoFbGltaXQYASABKAUSDgoGYmVmb3JlGAIgASgJEgsKA2lkcxgDIAMoCSJQChVMaXN0Q2FtcGFpZ25zUmVzcG9uc2USKQoJY2FtcGFpZ25zGAEgAygLMhYubGlua3RyaWFsLnYxLkNhbXBhaWduEgwKBG1vcmUYAiABKAgi2AMKCENhbXBhaWduEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEcGxhbhgDIAEoCRIrCgdjcmVhdGVkGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEcnVucxgGIAEoBRISCgpydW5zX2VuZGVkGAcgASgFEg4KBnRyaWFscxgIIAEoBRIUCgx0cmlhbHNfZW5kZWQYCSABKAUSFwoPYXR0ZW1wdHNfZmFpbGVkGAogASgFEg4KBnJhZGlvcxgLIAMoCRISCgp0b3BvbG9naWVzGAwgAygJEhMKC3NpemVzX2J5dGVzGA0gAygDEhIKCnRyZWF0bWVudHMYDiADKAkSDQoFcGxhY2UYDyABKAkSEQoJcHVibGlzaGVkGBAgASgIEg4KBnN3ZWVwcxgRIAEoCBIxCg1sYXN0X2FjdGl2aXR5GBIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCghlbmRlZF9hcxgTIAEoDjIWLmxpbmt0cmlhbC52MS5SdW5TdGF0ZRIPCgdtZXNzYWdlGBQgASgJIkIKEFN1bW1hcml6ZVJlcXVlc3QSCwoDaWRzGAEgAygJEhEKCXJlZmVyZW5jZRgCIAEoCRIOCgZwb2ludHMYAyABKAginAEKEVN1bW1hcml6ZVJlc3BvbnNlEiYKBHJ1bnMYASADKAsyGC5saW5rdHJpYWwudjEuUnVuU3VtbWFyeRINCgVub3RlcxgCIAMoCRI1CgtkaWZmZXJlbmNlcxgDIAMoCzIgLmxpbmt0cmlhbC52MS5DYW1wYWlnbkRpZmZlcmVuY2USGQoRZGlmZmVyZW5jZXNfYWxvbmUYBCABKAUiqQQKEkNhbXBhaWduRGlmZmVyZW5jZRINCgV3aGVyZRgBIAEoCRIRCgl0cmVhdG1lbnQYAiABKAkSDQoFbGFiZWwYAyABKAkSEQoJcmVmZXJlbmNlGAQgASgJEhAKCGNhbXBhaWduGAUgASgJEhcKD3JlZmVyZW5jZV92YWxpZBgGIAEoBRINCgV2YWxpZBgHIAEoBRIeChFyZWZlcmVuY2VfYXZlcmFnZRgIIAEoAUgAiAEBEhQKB2F2ZXJhZ2UYCSABKAFIAYgBARIXCgpkaWZmZXJlbmNlGAogASgBSAKIAQESEwoGY2lfbG93GAsgASgBSAOIAQESFAoHY2lfaGlnaBgMIAEoAUgEiAEBEhsKDmNoYW5nZV9wZXJjZW50GA0gASgBSAWIAQESEwoGcF9ob2xtGA4gASgBSAaIAQESDwoHZGVjaWRlZBgPIAEoCBIPCgdjaGFuZ2VkGBAgASgJEg8KB3BhcnRpYWwYESABKAgSFQoNcmVmZXJlbmNlX3J1bhgSIAEoCRILCgNydW4YEyABKAkSGgoScmVmZXJlbmNlX2ltcG9ydGVkGBQgASgIEhAKCGltcG9ydGVkGBUgASgIQhQKEl9yZWZlcmVuY2VfYXZlcmFnZUIKCghfYXZlcmFnZUINCgtfZGlmZmVyZW5jZUIJCgdfY2lfbG93QgoKCF9jaV9oaWdoQhEKD19jaGFuZ2VfcGVyY2VudEIJCgdfcF9ob2xtIvYDCgpSdW5TdW1tYXJ5Eh4KA3J1bhgBIAEoCzIRLmxpbmt0cmlhbC52MS5SdW4SEwoLcmFkaW9fdGl0bGUYAiABKAkSFgoOdG9wb2xvZ3lfdGl0bGUYAyABKAkSDQoFb3JkZXIYBCABKAkSEgoKaXRlcmF0aW9ucxgFIAEoBRIpCghzZXR0aW5ncxgGIAMoCzIXLmxpbmt0cmlhbC52MS5BeGlzVmFsdWUSDQoFZ3JvdXAYByABKAkSMgoKdHJlYXRtZW50cxgIIAMoCzIeLmxpbmt0cmlhbC52MS5UcmVhdG1lbnRTdW1tYXJ5EiQKBnBvaW50cxgJIAEoCzIULmxpbmt0cmlhbC52MS5Qb2ludHMSKgoGcHJvYmVzGAogAygLMhoubGlua3RyaWFsLnYxLlByb2JlU3VtbWFyeRITCgtwcm9iZV9jbG9jaxgLIAEoCRIWCg5ib3VuZHNfdW5rbm93bhgMIAEoCRIUCgxjb250cm9sX25vdGUYDSABKAkSEgoKY29uY2x1c2lvbhgOIAEoCRIgCgRsZWFkGA8gASgLMhIubGlua3RyaWFsLnYxLkxlYWQSEQoJaG9zdF9ub3RlGBAgASgJEiwKCGltcG9ydGVkGBEgASgLMhoubGlua3RyaWFsLnYxLkltcG9ydE9yaWdpbiI1CgRMZWFkEgwKBHRleHQYASABKAkSDgoGbGVhZGVyGAIgASgJEg8KB2RlY2lkZWQYAyABKAgirwUKDFByb2JlU3VtbWFyeRINCgVwcm9iZRgBIAEoCRINCgVsYWJlbBgCIAEoCRIOCgZiZXNpZGUYAyABKAkSEAoIbWVhc3VyZWQYBCABKAUSDwoHcGxhbm5lZBgFIAEoBRIMCgRkc2NwGAYgASgFEgwKBHNlbnQYByABKAMSEAoIcmVjZWl2ZWQYCCABKAMSDAoEbG9zdBgJIAEoAxIXCgpsb3NzX3NoYXJlGAogASgBSACIAQESEwoLbG9zc19idXJzdHMYCyABKAMSGgoSbG9uZ2VzdF9sb3NzX2J1cnN0GAwgASgDEhEKCXJlb3JkZXJlZBgNIAEoAxISCgpkdXBsaWNhdGVkGA4gASgDEhYKCWRlbGF5X21pbhgPIAEoAUgBiAEBEhcKCmRlbGF5X21lYW4YECABKAFIAogBARIWCglkZWxheV9wNTAYESABKAFIA4gBARIWCglkZWxheV9wOTUYEiABKAFIBIgBARIWCglkZWxheV9wOTkYEyABKAFIBYgBARIWCglkZWxheV9tYXgYFCABKAFIBogBARITCgZqaXR0ZXIYFSABKAFIB4gBARIXCgpqaXR0ZXJfbWF4GBYgASgBSAiIAQESGAoLdW5jZXJ0YWludHkYFyABKAFICYgBARIQCghmYWlsdXJlcxgYIAMoCRIYChBmYWlsZWRfdHJhbnNmZXJzGBkgASgFEg4KBnVuc2VudBgaIAEoA0INCgtfbG9zc19zaGFyZUIMCgpfZGVsYXlfbWluQg0KC19kZWxheV9tZWFuQgwKCl9kZWxheV9wNTBCDAoKX2RlbGF5X3A5NUIMCgpfZGVsYXlfcDk5QgwKCl9kZWxheV9tYXhCCQoHX2ppdHRlckINCgtfaml0dGVyX21heEIOCgxfdW5jZXJ0YWludHkiKAoJQXhpc1ZhbHVlEgwKBGF4aXMYASABKAkSDQoFbGFiZWwYAiABKAki/wYKEFRyZWF0bWVudFN1bW1hcnkSDAoEbmFtZRgBIAEoCRINCgVsYWJlbBgCIAEoCRIQCghwcm90b2NvbBgDIAEoCRIPCgdtaXNzaW5nGAQgASgJEg0KBXZhbGlkGAUgASgFEhEKCWF0dGVtcHRlZBgGIAEoBRIOCgZmYWlsZWQYByABKAUSDwoHcGxhbm5lZBgIIAEoBRIPCgdhdmVyYWdlGAogASgBEgoKAnNkGAsgASgBEgsKA21pbhgMIAEoARILCgNtYXgYDSABKAESDgoGbWVkaWFuGA4gASgBEgsKA3AwNRgPIAEoARILCgNwMjUYECABKAESCwoDcDc1GBEgASgBEgsKA3A5NRgSIAEoARIOCgZjaV9sb3cYEyABKAESDwoHY2lfaGlnaBgUIAEoARIYCgtpZGVhbF9zaGFyZRgVIAEoAUgAiAEBEhIKBXJhdGlvGBYgASgBSAGIAQESFgoJcmF0aW9fbG93GBcgASgBSAKIAQESFwoKcmF0aW9faGlnaBgYIAEoAUgDiAEBEhQKB3BfdmFsdWUYGSABKAFIBIgBARIwCglwdWJsaXNoZWQYGiABKAsyHS5saW5rdHJpYWwudjEuUHVibGlzaGVkRmlndXJlEhAKCGZhaWx1cmVzGBsgAygJEhcKD2Nvbm5lY3RfYXZlcmFnZRgcIAEoARIgChNyZXRyYW5zbWl0c19hdmVyYWdlGB0gASgBSAWIAQESHQoQdGltZW91dHNfYXZlcmFnZRgeIAEoAUgGiAEBEh4KEWNvZGVkX2JvdW5kX3NoYXJlGB8gASgBSAeIAQESEwoGcF9ob2xtGCEgASgBSAiIAQESGgoNaWRlYWxfYXZlcmFnZRgiIAEoAUgJiAEBEiAKE2NvZGVkX2JvdW5kX2F2ZXJhZ2UYIyABKAFICogBARILCgN2aWEYICABKAlCDgoMX2lkZWFsX3NoYXJlQggKBl9yYXRpb0IMCgpfcmF0aW9fbG93Qg0KC19yYXRpb19oaWdoQgoKCF9wX3ZhbHVlQhYKFF9yZXRyYW5zbWl0c19hdmVyYWdlQhMKEV90aW1lb3V0c19hdmVyYWdlQhQKEl9jb2RlZF9ib3VuZF9zaGFyZUIJCgdfcF9ob2xtQhAKDl9pZGVhbF9hdmVyYWdlQhYKFF9jb2RlZF9ib3VuZF9hdmVyYWdlImMKD1B1Ymxpc2hlZEZpZ3VyZRIPCgdhdmVyYWdlGAEgASgBEgoKAnNkGAIgASgBEgsKA21pbhgDIAEoARILCgNtYXgYBCABKAESCQoBbhgFIAEoBRIOCgZzb3VyY2UYBiABKAkitQIKBlBvaW50cxINCgV0cmlhbBgBIAMoBRIPCgdhdHRlbXB0GAIgAygFEhEKCWl0ZXJhdGlvbhgDIAMoBRIRCgl0cmVhdG1lbnQYBCADKAUSKwoHdmVyZGljdBgFIAMoDjIaLmxpbmt0cmlhbC52MS5Qb2ludFZlcmRpY3QSEgoKdGhyb3VnaHB1dBgGIAMoARIPCgdlbGFwc2VkGAcgAygBEg0KBWlkZWFsGAggAygBEg4KBmNvdW50cxgJIAMoCBIwCgZyZWFzb24YCiADKAsyIC5saW5rdHJpYWwudjEuUG9pbnRzLlJlYXNvbkVudHJ5EhMKC2NvZGVkX2JvdW5kGAsgAygBGi0KC1JlYXNvbkVudHJ5EgsKA2tleRgBIAEoBRINCgV2YWx1ZRgCIAEoCToCOAEiQQoMU3dlZXBSZXF1ZXN0EhMKC2NhbXBhaWduX2lkGAEgASgJEgwKBGF4aXMYAiABKAkSDgoGbWV0cmljGAMgASgJIoQBCg1Td2VlcFJlc3BvbnNlEgwKBGF4ZXMYASADKAkSDwoHbWV0cmljcxgCIAMoCRIMCgRheGlzGAMgASgJEg4KBm1ldHJpYxgEIAEoCRIMCgR1bml0GAUgASgJEigKBnBhbmVscxgGIAMoCzIYLmxpbmt0cmlhbC52MS5Td2VlcFBhbmVsImgKClN3ZWVwUGFuZWwSDQoFdGl0bGUYASABKAkSDgoGdmFsdWVzGAIgAygJEhEKCXBvc2l0aW9ucxgDIAMoARIoCgZjdXJ2ZXMYBCADKAsyGC5saW5rdHJpYWwudjEuU3dlZXBDdXJ2ZSKXAQoKU3dlZXBDdXJ2ZRIRCgl0cmVhdG1lbnQYASABKAkSDQoFbGFiZWwYAiABKAkSDgoGc291cmNlGAMgASgJEg0KBXZhbHVlGAQgAygBEgsKA2xvdxgFIAMoARIMCgRoaWdoGAYgAygBEgkKAW4YByADKAUSDQoFaWRlYWwYCCADKAESEwoLY29kZWRfYm91bmQYCSADKAEikAEKDVNlcmllc1JlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSEQoJaXRlcmF0aW9uGAQgASgFEhIKCm1heF9wb2ludHMYBSABKAUSFAoMZnJvbV9zZWNvbmRzGAYgASgBEhIKCnRvX3NlY29uZHMYByABKAEivAEKDlNlcmllc1Jlc3BvbnNlEicKBWZsb3dzGAEgAygLMhgubGlua3RyaWFsLnYxLkZsb3dTZXJpZXMSLQoIY2hhbm5lbHMYAiADKAsyGy5saW5rdHJpYWwudjEuQ2hhbm5lbFNlcmllcxIwCgl0ZWxlbWV0cnkYAyADKAsyHS5saW5rdHJpYWwudjEuVGVsZW1ldHJ5U2VyaWVzEg8KB3RoaW5uZWQYBCABKAgSDwoHc2FtcGxlcxgFIAEoAyLrAgoKRmxvd1NlcmllcxINCgV0cmlhbBgBIAEoBRIPCgdhdHRlbXB0GAIgASgFEgwKBGZsb3cYAyABKAUSDAoEc2lkZRgEIAEoCRIRCgl0cmVhdG1lbnQYBSABKAkSDQoFbGFiZWwYBiABKAkSFgoOb2Zmc2V0X3NlY29uZHMYByABKAESCgoCYXQYCiADKAESJQoHY29sdW1ucxgaIAMoCzIULmxpbmt0cmlhbC52MS5Db2x1bW5KBAgLEBpSCnNlbnRfYnl0ZXNSC2Fja2VkX2J5dGVzUgp0aHJvdWdocHV0Ugpjd25kX2J5dGVzUg5zc3RocmVzaF9ieXRlc1IMZmxpZ2h0X2J5dGVzUgdzcnR0X21zUglydHR2YXJfbXNSBnJ0b19tc1ILcmV0cmFuc21pdHNSCHRpbWVvdXRzUgtsb3NzX2V2ZW50c1IKcGFjaW5nX2Jwc1INYmFuZHdpZHRoX2Jwc1IEbW9yZSJCCgZDb2x1bW4SDgoGdmFsdWVzGAEgAygBEgwKBG5hbWUYAiABKAkSDAoEdW5pdBgDIAEoCRIMCgRraW5kGAQgASgJIpUBCg1DaGFubmVsU2VyaWVzEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSFAoMc3RlcF9zZWNvbmRzGAMgASgBEgoKAmF0GAQgAygBEgwKBGxvc3MYBSADKAESFgoOYml0X2Vycm9yX3JhdGUYBiADKAESEAoIcmF0ZV9icHMYByADKAESEAoIZGVsYXlfbXMYCCADKAEilwEKD1RlbGVtZXRyeVNlcmllcxIMCgRub2RlGAEgASgJEg0KBXJhZGlvGAIgASgJEgwKBG5hbWUYAyABKAkSCgoCYXQYBCADKAESDQoFdmFsdWUYBSADKAESDAoEdW5pdBgGIAEoCRIOCgZzb3VyY2UYByABKAkSEgoKcGVyX3NlY29uZBgIIAEoCBIMCgRyb2xlGAkgASgJIkMKEUdldEF0dGVtcHRSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFItkCChJHZXRBdHRlbXB0UmVzcG9uc2USHgoDcnVuGAEgASgLMhEubGlua3RyaWFsLnYxLlJ1bhIlCgV0cmlhbBgCIAEoCzIWLmxpbmt0cmlhbC52MS5UcmlhbFJvdxIPCgdhdHRlbXB0GAMgASgFEgsKA2xvZxgEIAEoCRISCgpyYWRpb19qc29uGAUgASgJEiQKBWZsb3dzGAYgAygLMhUubGlua3RyaWFsLnYxLkZsb3dSb3cSFgoOdHJlYXRtZW50X2pzb24YByABKAkSFAoMY2hhbm5lbF9zZWVkGAggASgEEg0KBWxhYmVsGAkgASgJEiYKCGJyZWFjaGVzGAogAygLMhQubGlua3RyaWFsLnYxLkJyZWFjaBIqCgZwcm9iZXMYCyADKAsyGi5saW5rdHJpYWwudjEuUHJvYmVTdW1tYXJ5EhMKC3Byb2JlX2Nsb2NrGAwgASgJIpEBCgZCcmVhY2gSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG5vZGUYAiABKAkSDAoEcm9sZRgDIAEoCRIRCgl0cmVhdG1lbnQYBCABKAkSDwoHbWVzc2FnZRgFIAEoCRISCgpvZl9hdHRlbXB0GAYgASgIEgsKA2xvZxgHIAEoCSKoAgoHRmxvd1JvdxIMCgRmbG93GAEgASgFEhEKCXRyZWF0bWVudBgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJEhAKCHRyYW5zZmVyGAUgASgJEg8KB3ZlcmRpY3QYBiABKAkSDgoGcmVhc29uGAcgASgJEg8KB21lc3NhZ2UYCCABKAkSEgoKc2l6ZV9ieXRlcxgJIAEoAxIXCg9jb25uZWN0X3NlY29uZHMYCiABKAESFwoPZWxhcHNlZF9zZWNvbmRzGAsgASgBEg4KBmRpZ2VzdBgMIAEoCRIXCg9yZWNlaXZlZF9kaWdlc3QYDSABKAkSFQoNc3RhcnRfc2Vjb25kcxgOIAEoARIYChBsYXN0X3NhbXBsZV9qc29uGA8gASgJIlUKEkxpc3RSZWNvcmRzUmVxdWVzdBIOCgZydW5faWQYASABKAkSDAoEbm9kZRgCIAEoCRIRCglhZnRlcl9zZXEYAyABKAMSDgoGYm9kaWVzGAQgASgIInEKE0xpc3RSZWNvcmRzUmVzcG9uc2USLQoIam91cm5hbHMYASADKAsyGy5saW5rdHJpYWwudjEuU3RvcmVkSm91cm5hbBIrCgdyZWNvcmRzGAIgAygLMhoubGlua3RyaWFsLnYxLlN0b3JlZFJlY29yZCJlCg1TdG9yZWRKb3VybmFsEgwKBG5vZGUYASABKAkSDAoEcm9sZRgCIAEoCRIVCg1jb21taXR0ZWRfc2VxGAMgASgDEg0KBWVuZGVkGAQgASgJEhIKCmVuZF9yZWFzb24YBSABKAkidAoMU3RvcmVkUmVjb3JkEgsKA3NlcRgBIAEoAxIMCgR0eXBlGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzaGEyNTYYBCABKAwSEQoJYm9keV9qc29uGAUgASgJIlcKFUltcG9ydENhbXBhaWduUmVxdWVzdBIPCgdjb250ZW50GAEgASgMEhEKCWZpbGVfbmFtZRgCIAEoCRIKCgJieRgDIAEoCRIOCgZvcmlnaW4YBCABKAkiSgoWSW1wb3J0Q2FtcGFpZ25SZXNwb25zZRIwCghpbXBvcnRlZBgBIAEoCzIeLmxpbmt0cmlhbC52MS5JbXBvcnRlZENhbXBhaWduIooBCgxJbXBvcnRPcmlnaW4SEwoLY2FtcGFpZ25faWQYASABKAkSDgoGb3JpZ2luGAIgASgJEhEKCWZpbGVfbmFtZRgDIAEoCRIOCgZzaGEyNTYYBCABKAkSCgoCYnkYBSABKAkSJgoCYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIvUBChBJbXBvcnRlZENhbXBhaWduEiwKCGltcG9ydGVkGAEgASgLMhoubGlua3RyaWFsLnYxLkltcG9ydE9yaWdpbhIMCgRwbGFuGAIgASgJEgwKBHJ1bnMYAyABKAUSDgoGdHJpYWxzGAQgASgFEisKB2NyZWF0ZWQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXBsYWNlGAYgASgJEg4KBnJhZGlvcxgHIAMoCRISCgp0b3BvbG9naWVzGAggAygJEhMKC3NpemVzX2J5dGVzGAkgAygDEhIKCnRyZWF0bWVudHMYCiADKAkiFAoSTGlzdEltcG9ydHNSZXF1ZXN0IkYKE0xpc3RJbXBvcnRzUmVzcG9uc2USLwoHaW1wb3J0cxgBIAMoCzIeLmxpbmt0cmlhbC52MS5JbXBvcnRlZENhbXBhaWduIioKE1JlbW92ZUltcG9ydFJlcXVlc3QSEwoLY2FtcGFpZ25faWQYASABKAkiFgoUUmVtb3ZlSW1wb3J0UmVzcG9uc2Uq1QEKDFBvaW50VmVyZGljdBIdChlQT0lOVF9WRVJESUNUX1VOU1BFQ0lGSUVEEAASGwoXUE9JTlRfVkVSRElDVF9TVUNDRUVERUQQARIYChRQT0lOVF9WRVJESUNUX0ZBSUxFRBACEhsKF1BPSU5UX1ZFUkRJQ1RfVElNRURfT1VUEAMSGQoVUE9JTlRfVkVSRElDVF9BQk9SVEVEEAQSGQoVUE9JTlRfVkVSRElDVF9JTlZBTElEEAUSHAoYUE9JTlRfVkVSRElDVF9VTlZFUklGSUVEEAYy6wUKDVJlc3VsdFNlcnZpY2USWAoNTGlzdENhbXBhaWducxIiLmxpbmt0cmlhbC52MS5MaXN0Q2FtcGFpZ25zUmVxdWVzdBojLmxpbmt0cmlhbC52MS5MaXN0Q2FtcGFpZ25zUmVzcG9uc2USTAoJU3VtbWFyaXplEh4ubGlua3RyaWFsLnYxLlN1bW1hcml6ZVJlcXVlc3QaHy5saW5rdHJpYWwudjEuU3VtbWFyaXplUmVzcG9uc2USQAoFU3dlZXASGi5saW5rdHJpYWwudjEuU3dlZXBSZXF1ZXN0GhsubGlua3RyaWFsLnYxLlN3ZWVwUmVzcG9uc2USQwoGU2VyaWVzEhsubGlua3RyaWFsLnYxLlNlcmllc1JlcXVlc3QaHC5saW5rdHJpYWwudjEuU2VyaWVzUmVzcG9uc2USTwoKR2V0QXR0ZW1wdBIfLmxpbmt0cmlhbC52MS5HZXRBdHRlbXB0UmVxdWVzdBogLmxpbmt0cmlhbC52MS5HZXRBdHRlbXB0UmVzcG9uc2USUgoLTGlzdFJlY29yZHMSIC5saW5rdHJpYWwudjEuTGlzdFJlY29yZHNSZXF1ZXN0GiEubGlua3RyaWFsLnYxLkxpc3RSZWNvcmRzUmVzcG9uc2USWwoOSW1wb3J0Q2FtcGFpZ24SIy5saW5rdHJpYWwudjEuSW1wb3J0Q2FtcGFpZ25SZXF1ZXN0GiQubGlua3RyaWFsLnYxLkltcG9ydENhbXBhaWduUmVzcG9uc2USUgoLTGlzdEltcG9ydHMSIC5saW5rdHJpYWwudjEuTGlzdEltcG9ydHNSZXF1ZXN0GiEubGlua3RyaWFsLnYxLkxpc3RJbXBvcnRzUmVzcG9uc2USVQoMUmVtb3ZlSW1wb3J0EiEubGlua3RyaWFsLnYxLlJlbW92ZUltcG9ydFJlcXVlc3QaIi5saW5rdHJpYWwudjEuUmVtb3ZlSW1wb3J0UmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
+  fileDesc("ChlsaW5rdHJpYWwvdjEvcmVzdWx0LnByb3RvEgxsaW5rdHJpYWwudjEiIQoSTGlzdEZvcm1hdHNSZXF1ZXN0EgsKA2lkcxgBIAMoCSI8ChNMaXN0Rm9ybWF0c1Jlc3BvbnNlEiUKB2Zvcm1hdHMYASADKAsyFC5saW5rdHJpYWwudjEuRm9ybWF0IpYBCgZGb3JtYXQSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIRCglmaWxlX25hbWUYAyABKAkSEgoKbWVkaWFfdHlwZRgEIAEoCRIRCglvbl9zY3JlZW4YBSABKAgSDAoEcm93cxgGIAEoCBIPCgdkcmF3aW5nGAcgASgIEhYKDm1heV9iZV9taXNzaW5nGAggASgIIkIKFExpc3RDYW1wYWlnbnNSZXF1ZXN0Eg0KBWxpbWl0GAEgASgFEg4KBmJlZm9yZRgCIAEoCRILCgNpZHMYAyADKAkiUAoVTGlzdENhbXBhaWduc1Jlc3BvbnNlEikKCWNhbXBhaWducxgBIAMoCzIWLmxpbmt0cmlhbC52MS5DYW1wYWlnbhIMCgRtb3JlGAIgASgIItgDCghDYW1wYWlnbhIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBHBsYW4YAyABKAkSKwoHY3JlYXRlZBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFZW5kZWQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHJ1bnMYBiABKAUSEgoKcnVuc19lbmRlZBgHIAEoBRIOCgZ0cmlhbHMYCCABKAUSFAoMdHJpYWxzX2VuZGVkGAkgASgFEhcKD2F0dGVtcHRzX2ZhaWxlZBgKIAEoBRIOCgZyYWRpb3MYCyADKAkSEgoKdG9wb2xvZ2llcxgMIAMoCRITCgtzaXplc19ieXRlcxgNIAMoAxISCgp0cmVhdG1lbnRzGA4gAygJEg0KBXBsYWNlGA8gASgJEhEKCXB1Ymxpc2hlZBgQIAEoCBIOCgZzd2VlcHMYESABKAgSMQoNbGFzdF9hY3Rpdml0eRgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoIZW5kZWRfYXMYEyABKA4yFi5saW5rdHJpYWwudjEuUnVuU3RhdGUSDwoHbWVzc2FnZRgUIAEoCSJCChBTdW1tYXJpemVSZXF1ZXN0EgsKA2lkcxgBIAMoCRIRCglyZWZlcmVuY2UYAiABKAkSDgoGcG9pbnRzGAMgASgIIpwBChFTdW1tYXJpemVSZXNwb25zZRImCgRydW5zGAEgAygLMhgubGlua3RyaWFsLnYxLlJ1blN1bW1hcnkSDQoFbm90ZXMYAiADKAkSNQoLZGlmZmVyZW5jZXMYAyADKAsyIC5saW5rdHJpYWwudjEuQ2FtcGFpZ25EaWZmZXJlbmNlEhkKEWRpZmZlcmVuY2VzX2Fsb25lGAQgASgFIqkEChJDYW1wYWlnbkRpZmZlcmVuY2USDQoFd2hlcmUYASABKAkSEQoJdHJlYXRtZW50GAIgASgJEg0KBWxhYmVsGAMgASgJEhEKCXJlZmVyZW5jZRgEIAEoCRIQCghjYW1wYWlnbhgFIAEoCRIXCg9yZWZlcmVuY2VfdmFsaWQYBiABKAUSDQoFdmFsaWQYByABKAUSHgoRcmVmZXJlbmNlX2F2ZXJhZ2UYCCABKAFIAIgBARIUCgdhdmVyYWdlGAkgASgBSAGIAQESFwoKZGlmZmVyZW5jZRgKIAEoAUgCiAEBEhMKBmNpX2xvdxgLIAEoAUgDiAEBEhQKB2NpX2hpZ2gYDCABKAFIBIgBARIbCg5jaGFuZ2VfcGVyY2VudBgNIAEoAUgFiAEBEhMKBnBfaG9sbRgOIAEoAUgGiAEBEg8KB2RlY2lkZWQYDyABKAgSDwoHY2hhbmdlZBgQIAEoCRIPCgdwYXJ0aWFsGBEgASgIEhUKDXJlZmVyZW5jZV9ydW4YEiABKAkSCwoDcnVuGBMgASgJEhoKEnJlZmVyZW5jZV9pbXBvcnRlZBgUIAEoCBIQCghpbXBvcnRlZBgVIAEoCEIUChJfcmVmZXJlbmNlX2F2ZXJhZ2VCCgoIX2F2ZXJhZ2VCDQoLX2RpZmZlcmVuY2VCCQoHX2NpX2xvd0IKCghfY2lfaGlnaEIRCg9fY2hhbmdlX3BlcmNlbnRCCQoHX3BfaG9sbSL2AwoKUnVuU3VtbWFyeRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEhMKC3JhZGlvX3RpdGxlGAIgASgJEhYKDnRvcG9sb2d5X3RpdGxlGAMgASgJEg0KBW9yZGVyGAQgASgJEhIKCml0ZXJhdGlvbnMYBSABKAUSKQoIc2V0dGluZ3MYBiADKAsyFy5saW5rdHJpYWwudjEuQXhpc1ZhbHVlEg0KBWdyb3VwGAcgASgJEjIKCnRyZWF0bWVudHMYCCADKAsyHi5saW5rdHJpYWwudjEuVHJlYXRtZW50U3VtbWFyeRIkCgZwb2ludHMYCSABKAsyFC5saW5rdHJpYWwudjEuUG9pbnRzEioKBnByb2JlcxgKIAMoCzIaLmxpbmt0cmlhbC52MS5Qcm9iZVN1bW1hcnkSEwoLcHJvYmVfY2xvY2sYCyABKAkSFgoOYm91bmRzX3Vua25vd24YDCABKAkSFAoMY29udHJvbF9ub3RlGA0gASgJEhIKCmNvbmNsdXNpb24YDiABKAkSIAoEbGVhZBgPIAEoCzISLmxpbmt0cmlhbC52MS5MZWFkEhEKCWhvc3Rfbm90ZRgQIAEoCRIsCghpbXBvcnRlZBgRIAEoCzIaLmxpbmt0cmlhbC52MS5JbXBvcnRPcmlnaW4iNQoETGVhZBIMCgR0ZXh0GAEgASgJEg4KBmxlYWRlchgCIAEoCRIPCgdkZWNpZGVkGAMgASgIIq8FCgxQcm9iZVN1bW1hcnkSDQoFcHJvYmUYASABKAkSDQoFbGFiZWwYAiABKAkSDgoGYmVzaWRlGAMgASgJEhAKCG1lYXN1cmVkGAQgASgFEg8KB3BsYW5uZWQYBSABKAUSDAoEZHNjcBgGIAEoBRIMCgRzZW50GAcgASgDEhAKCHJlY2VpdmVkGAggASgDEgwKBGxvc3QYCSABKAMSFwoKbG9zc19zaGFyZRgKIAEoAUgAiAEBEhMKC2xvc3NfYnVyc3RzGAsgASgDEhoKEmxvbmdlc3RfbG9zc19idXJzdBgMIAEoAxIRCglyZW9yZGVyZWQYDSABKAMSEgoKZHVwbGljYXRlZBgOIAEoAxIWCglkZWxheV9taW4YDyABKAFIAYgBARIXCgpkZWxheV9tZWFuGBAgASgBSAKIAQESFgoJZGVsYXlfcDUwGBEgASgBSAOIAQESFgoJZGVsYXlfcDk1GBIgASgBSASIAQESFgoJZGVsYXlfcDk5GBMgASgBSAWIAQESFgoJZGVsYXlfbWF4GBQgASgBSAaIAQESEwoGaml0dGVyGBUgASgBSAeIAQESFwoKaml0dGVyX21heBgWIAEoAUgIiAEBEhgKC3VuY2VydGFpbnR5GBcgASgBSAmIAQESEAoIZmFpbHVyZXMYGCADKAkSGAoQZmFpbGVkX3RyYW5zZmVycxgZIAEoBRIOCgZ1bnNlbnQYGiABKANCDQoLX2xvc3Nfc2hhcmVCDAoKX2RlbGF5X21pbkINCgtfZGVsYXlfbWVhbkIMCgpfZGVsYXlfcDUwQgwKCl9kZWxheV9wOTVCDAoKX2RlbGF5X3A5OUIMCgpfZGVsYXlfbWF4QgkKB19qaXR0ZXJCDQoLX2ppdHRlcl9tYXhCDgoMX3VuY2VydGFpbnR5IigKCUF4aXNWYWx1ZRIMCgRheGlzGAEgASgJEg0KBWxhYmVsGAIgASgJIv8GChBUcmVhdG1lbnRTdW1tYXJ5EgwKBG5hbWUYASABKAkSDQoFbGFiZWwYAiABKAkSEAoIcHJvdG9jb2wYAyABKAkSDwoHbWlzc2luZxgEIAEoCRINCgV2YWxpZBgFIAEoBRIRCglhdHRlbXB0ZWQYBiABKAUSDgoGZmFpbGVkGAcgASgFEg8KB3BsYW5uZWQYCCABKAUSDwoHYXZlcmFnZRgKIAEoARIKCgJzZBgLIAEoARILCgNtaW4YDCABKAESCwoDbWF4GA0gASgBEg4KBm1lZGlhbhgOIAEoARILCgNwMDUYDyABKAESCwoDcDI1GBAgASgBEgsKA3A3NRgRIAEoARILCgNwOTUYEiABKAESDgoGY2lfbG93GBMgASgBEg8KB2NpX2hpZ2gYFCABKAESGAoLaWRlYWxfc2hhcmUYFSABKAFIAIgBARISCgVyYXRpbxgWIAEoAUgBiAEBEhYKCXJhdGlvX2xvdxgXIAEoAUgCiAEBEhcKCnJhdGlvX2hpZ2gYGCABKAFIA4gBARIUCgdwX3ZhbHVlGBkgASgBSASIAQESMAoJcHVibGlzaGVkGBogASgLMh0ubGlua3RyaWFsLnYxLlB1Ymxpc2hlZEZpZ3VyZRIQCghmYWlsdXJlcxgbIAMoCRIXCg9jb25uZWN0X2F2ZXJhZ2UYHCABKAESIAoTcmV0cmFuc21pdHNfYXZlcmFnZRgdIAEoAUgFiAEBEh0KEHRpbWVvdXRzX2F2ZXJhZ2UYHiABKAFIBogBARIeChFjb2RlZF9ib3VuZF9zaGFyZRgfIAEoAUgHiAEBEhMKBnBfaG9sbRghIAEoAUgIiAEBEhoKDWlkZWFsX2F2ZXJhZ2UYIiABKAFICYgBARIgChNjb2RlZF9ib3VuZF9hdmVyYWdlGCMgASgBSAqIAQESCwoDdmlhGCAgASgJQg4KDF9pZGVhbF9zaGFyZUIICgZfcmF0aW9CDAoKX3JhdGlvX2xvd0INCgtfcmF0aW9faGlnaEIKCghfcF92YWx1ZUIWChRfcmV0cmFuc21pdHNfYXZlcmFnZUITChFfdGltZW91dHNfYXZlcmFnZUIUChJfY29kZWRfYm91bmRfc2hhcmVCCQoHX3BfaG9sbUIQCg5faWRlYWxfYXZlcmFnZUIWChRfY29kZWRfYm91bmRfYXZlcmFnZSJjCg9QdWJsaXNoZWRGaWd1cmUSDwoHYXZlcmFnZRgBIAEoARIKCgJzZBgCIAEoARILCgNtaW4YAyABKAESCwoDbWF4GAQgASgBEgkKAW4YBSABKAUSDgoGc291cmNlGAYgASgJIrUCCgZQb2ludHMSDQoFdHJpYWwYASADKAUSDwoHYXR0ZW1wdBgCIAMoBRIRCglpdGVyYXRpb24YAyADKAUSEQoJdHJlYXRtZW50GAQgAygFEisKB3ZlcmRpY3QYBSADKA4yGi5saW5rdHJpYWwudjEuUG9pbnRWZXJkaWN0EhIKCnRocm91Z2hwdXQYBiADKAESDwoHZWxhcHNlZBgHIAMoARINCgVpZGVhbBgIIAMoARIOCgZjb3VudHMYCSADKAgSMAoGcmVhc29uGAogAygLMiAubGlua3RyaWFsLnYxLlBvaW50cy5SZWFzb25FbnRyeRITCgtjb2RlZF9ib3VuZBgLIAMoARotCgtSZWFzb25FbnRyeRILCgNrZXkYASABKAUSDQoFdmFsdWUYAiABKAk6AjgBIkEKDFN3ZWVwUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIMCgRheGlzGAIgASgJEg4KBm1ldHJpYxgDIAEoCSKEAQoNU3dlZXBSZXNwb25zZRIMCgRheGVzGAEgAygJEg8KB21ldHJpY3MYAiADKAkSDAoEYXhpcxgDIAEoCRIOCgZtZXRyaWMYBCABKAkSDAoEdW5pdBgFIAEoCRIoCgZwYW5lbHMYBiADKAsyGC5saW5rdHJpYWwudjEuU3dlZXBQYW5lbCJoCgpTd2VlcFBhbmVsEg0KBXRpdGxlGAEgASgJEg4KBnZhbHVlcxgCIAMoCRIRCglwb3NpdGlvbnMYAyADKAESKAoGY3VydmVzGAQgAygLMhgubGlua3RyaWFsLnYxLlN3ZWVwQ3VydmUilwEKClN3ZWVwQ3VydmUSEQoJdHJlYXRtZW50GAEgASgJEg0KBWxhYmVsGAIgASgJEg4KBnNvdXJjZRgDIAEoCRINCgV2YWx1ZRgEIAMoARILCgNsb3cYBSADKAESDAoEaGlnaBgGIAMoARIJCgFuGAcgAygFEg0KBWlkZWFsGAggAygBEhMKC2NvZGVkX2JvdW5kGAkgAygBIpABCg1TZXJpZXNSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFEhEKCWl0ZXJhdGlvbhgEIAEoBRISCgptYXhfcG9pbnRzGAUgASgFEhQKDGZyb21fc2Vjb25kcxgGIAEoARISCgp0b19zZWNvbmRzGAcgASgBIrwBCg5TZXJpZXNSZXNwb25zZRInCgVmbG93cxgBIAMoCzIYLmxpbmt0cmlhbC52MS5GbG93U2VyaWVzEi0KCGNoYW5uZWxzGAIgAygLMhsubGlua3RyaWFsLnYxLkNoYW5uZWxTZXJpZXMSMAoJdGVsZW1ldHJ5GAMgAygLMh0ubGlua3RyaWFsLnYxLlRlbGVtZXRyeVNlcmllcxIPCgd0aGlubmVkGAQgASgIEg8KB3NhbXBsZXMYBSABKAMi6wIKCkZsb3dTZXJpZXMSDQoFdHJpYWwYASABKAUSDwoHYXR0ZW1wdBgCIAEoBRIMCgRmbG93GAMgASgFEgwKBHNpZGUYBCABKAkSEQoJdHJlYXRtZW50GAUgASgJEg0KBWxhYmVsGAYgASgJEhYKDm9mZnNldF9zZWNvbmRzGAcgASgBEgoKAmF0GAogAygBEiUKB2NvbHVtbnMYGiADKAsyFC5saW5rdHJpYWwudjEuQ29sdW1uSgQICxAaUgpzZW50X2J5dGVzUgthY2tlZF9ieXRlc1IKdGhyb3VnaHB1dFIKY3duZF9ieXRlc1IOc3N0aHJlc2hfYnl0ZXNSDGZsaWdodF9ieXRlc1IHc3J0dF9tc1IJcnR0dmFyX21zUgZydG9fbXNSC3JldHJhbnNtaXRzUgh0aW1lb3V0c1ILbG9zc19ldmVudHNSCnBhY2luZ19icHNSDWJhbmR3aWR0aF9icHNSBG1vcmUiQgoGQ29sdW1uEg4KBnZhbHVlcxgBIAMoARIMCgRuYW1lGAIgASgJEgwKBHVuaXQYAyABKAkSDAoEa2luZBgEIAEoCSKVAQoNQ2hhbm5lbFNlcmllcxIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhQKDHN0ZXBfc2Vjb25kcxgDIAEoARIKCgJhdBgEIAMoARIMCgRsb3NzGAUgAygBEhYKDmJpdF9lcnJvcl9yYXRlGAYgAygBEhAKCHJhdGVfYnBzGAcgAygBEhAKCGRlbGF5X21zGAggAygBIpcBCg9UZWxlbWV0cnlTZXJpZXMSDAoEbm9kZRgBIAEoCRINCgVyYWRpbxgCIAEoCRIMCgRuYW1lGAMgASgJEgoKAmF0GAQgAygBEg0KBXZhbHVlGAUgAygBEgwKBHVuaXQYBiABKAkSDgoGc291cmNlGAcgASgJEhIKCnBlcl9zZWNvbmQYCCABKAgSDAoEcm9sZRgJIAEoCSJDChFHZXRBdHRlbXB0UmVxdWVzdBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBSLZAgoSR2V0QXR0ZW1wdFJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLmxpbmt0cmlhbC52MS5SdW4SJQoFdHJpYWwYAiABKAsyFi5saW5rdHJpYWwudjEuVHJpYWxSb3cSDwoHYXR0ZW1wdBgDIAEoBRILCgNsb2cYBCABKAkSEgoKcmFkaW9fanNvbhgFIAEoCRIkCgVmbG93cxgGIAMoCzIVLmxpbmt0cmlhbC52MS5GbG93Um93EhYKDnRyZWF0bWVudF9qc29uGAcgASgJEhQKDGNoYW5uZWxfc2VlZBgIIAEoBBINCgVsYWJlbBgJIAEoCRImCghicmVhY2hlcxgKIAMoCzIULmxpbmt0cmlhbC52MS5CcmVhY2gSKgoGcHJvYmVzGAsgAygLMhoubGlua3RyaWFsLnYxLlByb2JlU3VtbWFyeRITCgtwcm9iZV9jbG9jaxgMIAEoCSKRAQoGQnJlYWNoEiYKAmF0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRub2RlGAIgASgJEgwKBHJvbGUYAyABKAkSEQoJdHJlYXRtZW50GAQgASgJEg8KB21lc3NhZ2UYBSABKAkSEgoKb2ZfYXR0ZW1wdBgGIAEoCBILCgNsb2cYByABKAkiqAIKB0Zsb3dSb3cSDAoEZmxvdxgBIAEoBRIRCgl0cmVhdG1lbnQYAiABKAkSDAoEZnJvbRgDIAEoCRIKCgJ0bxgEIAEoCRIQCgh0cmFuc2ZlchgFIAEoCRIPCgd2ZXJkaWN0GAYgASgJEg4KBnJlYXNvbhgHIAEoCRIPCgdtZXNzYWdlGAggASgJEhIKCnNpemVfYnl0ZXMYCSABKAMSFwoPY29ubmVjdF9zZWNvbmRzGAogASgBEhcKD2VsYXBzZWRfc2Vjb25kcxgLIAEoARIOCgZkaWdlc3QYDCABKAkSFwoPcmVjZWl2ZWRfZGlnZXN0GA0gASgJEhUKDXN0YXJ0X3NlY29uZHMYDiABKAESGAoQbGFzdF9zYW1wbGVfanNvbhgPIAEoCSJVChJMaXN0UmVjb3Jkc1JlcXVlc3QSDgoGcnVuX2lkGAEgASgJEgwKBG5vZGUYAiABKAkSEQoJYWZ0ZXJfc2VxGAMgASgDEg4KBmJvZGllcxgEIAEoCCJxChNMaXN0UmVjb3Jkc1Jlc3BvbnNlEi0KCGpvdXJuYWxzGAEgAygLMhsubGlua3RyaWFsLnYxLlN0b3JlZEpvdXJuYWwSKwoHcmVjb3JkcxgCIAMoCzIaLmxpbmt0cmlhbC52MS5TdG9yZWRSZWNvcmQiZQoNU3RvcmVkSm91cm5hbBIMCgRub2RlGAEgASgJEgwKBHJvbGUYAiABKAkSFQoNY29tbWl0dGVkX3NlcRgDIAEoAxINCgVlbmRlZBgEIAEoCRISCgplbmRfcmVhc29uGAUgASgJInQKDFN0b3JlZFJlY29yZBILCgNzZXEYASABKAMSDAoEdHlwZRgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGc2hhMjU2GAQgASgMEhEKCWJvZHlfanNvbhgFIAEoCSJXChVJbXBvcnRDYW1wYWlnblJlcXVlc3QSDwoHY29udGVudBgBIAEoDBIRCglmaWxlX25hbWUYAiABKAkSCgoCYnkYAyABKAkSDgoGb3JpZ2luGAQgASgJIkoKFkltcG9ydENhbXBhaWduUmVzcG9uc2USMAoIaW1wb3J0ZWQYASABKAsyHi5saW5rdHJpYWwudjEuSW1wb3J0ZWRDYW1wYWlnbiKKAQoMSW1wb3J0T3JpZ2luEhMKC2NhbXBhaWduX2lkGAEgASgJEg4KBm9yaWdpbhgCIAEoCRIRCglmaWxlX25hbWUYAyABKAkSDgoGc2hhMjU2GAQgASgJEgoKAmJ5GAUgASgJEiYKAmF0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCL1AQoQSW1wb3J0ZWRDYW1wYWlnbhIsCghpbXBvcnRlZBgBIAEoCzIaLmxpbmt0cmlhbC52MS5JbXBvcnRPcmlnaW4SDAoEcGxhbhgCIAEoCRIMCgRydW5zGAMgASgFEg4KBnRyaWFscxgEIAEoBRIrCgdjcmVhdGVkGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVwbGFjZRgGIAEoCRIOCgZyYWRpb3MYByADKAkSEgoKdG9wb2xvZ2llcxgIIAMoCRITCgtzaXplc19ieXRlcxgJIAMoAxISCgp0cmVhdG1lbnRzGAogAygJIhQKEkxpc3RJbXBvcnRzUmVxdWVzdCJGChNMaXN0SW1wb3J0c1Jlc3BvbnNlEi8KB2ltcG9ydHMYASADKAsyHi5saW5rdHJpYWwudjEuSW1wb3J0ZWRDYW1wYWlnbiIqChNSZW1vdmVJbXBvcnRSZXF1ZXN0EhMKC2NhbXBhaWduX2lkGAEgASgJIhYKFFJlbW92ZUltcG9ydFJlc3BvbnNlKtUBCgxQb2ludFZlcmRpY3QSHQoZUE9JTlRfVkVSRElDVF9VTlNQRUNJRklFRBAAEhsKF1BPSU5UX1ZFUkRJQ1RfU1VDQ0VFREVEEAESGAoUUE9JTlRfVkVSRElDVF9GQUlMRUQQAhIbChdQT0lOVF9WRVJESUNUX1RJTUVEX09VVBADEhkKFVBPSU5UX1ZFUkRJQ1RfQUJPUlRFRBAEEhkKFVBPSU5UX1ZFUkRJQ1RfSU5WQUxJRBAFEhwKGFBPSU5UX1ZFUkRJQ1RfVU5WRVJJRklFRBAGMr8GCg1SZXN1bHRTZXJ2aWNlElgKDUxpc3RDYW1wYWlnbnMSIi5saW5rdHJpYWwudjEuTGlzdENhbXBhaWduc1JlcXVlc3QaIy5saW5rdHJpYWwudjEuTGlzdENhbXBhaWduc1Jlc3BvbnNlEkwKCVN1bW1hcml6ZRIeLmxpbmt0cmlhbC52MS5TdW1tYXJpemVSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLlN1bW1hcml6ZVJlc3BvbnNlEkAKBVN3ZWVwEhoubGlua3RyaWFsLnYxLlN3ZWVwUmVxdWVzdBobLmxpbmt0cmlhbC52MS5Td2VlcFJlc3BvbnNlEkMKBlNlcmllcxIbLmxpbmt0cmlhbC52MS5TZXJpZXNSZXF1ZXN0GhwubGlua3RyaWFsLnYxLlNlcmllc1Jlc3BvbnNlEk8KCkdldEF0dGVtcHQSHy5saW5rdHJpYWwudjEuR2V0QXR0ZW1wdFJlcXVlc3QaIC5saW5rdHJpYWwudjEuR2V0QXR0ZW1wdFJlc3BvbnNlElIKC0xpc3RSZWNvcmRzEiAubGlua3RyaWFsLnYxLkxpc3RSZWNvcmRzUmVxdWVzdBohLmxpbmt0cmlhbC52MS5MaXN0UmVjb3Jkc1Jlc3BvbnNlElsKDkltcG9ydENhbXBhaWduEiMubGlua3RyaWFsLnYxLkltcG9ydENhbXBhaWduUmVxdWVzdBokLmxpbmt0cmlhbC52MS5JbXBvcnRDYW1wYWlnblJlc3BvbnNlElIKC0xpc3RGb3JtYXRzEiAubGlua3RyaWFsLnYxLkxpc3RGb3JtYXRzUmVxdWVzdBohLmxpbmt0cmlhbC52MS5MaXN0Rm9ybWF0c1Jlc3BvbnNlElIKC0xpc3RJbXBvcnRzEiAubGlua3RyaWFsLnYxLkxpc3RJbXBvcnRzUmVxdWVzdBohLmxpbmt0cmlhbC52MS5MaXN0SW1wb3J0c1Jlc3BvbnNlElUKDFJlbW92ZUltcG9ydBIhLmxpbmt0cmlhbC52MS5SZW1vdmVJbXBvcnRSZXF1ZXN0GiIubGlua3RyaWFsLnYxLlJlbW92ZUltcG9ydFJlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
+
+/**
+ * @generated from message linktrial.v1.ListFormatsRequest
+ */
+export type ListFormatsRequest = Message<"linktrial.v1.ListFormatsRequest"> & {
+  /**
+   * runs and campaigns: those of which there is a file; none: all formats
+   *
+   * @generated from field: repeated string ids = 1;
+   */
+  ids: string[];
+};
+
+/**
+ * Describes the message linktrial.v1.ListFormatsRequest.
+ * Use `create(ListFormatsRequestSchema)` to create a new message.
+ */
+export const ListFormatsRequestSchema: GenMessage<ListFormatsRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_result, 0);
+
+/**
+ * @generated from message linktrial.v1.ListFormatsResponse
+ */
+export type ListFormatsResponse = Message<"linktrial.v1.ListFormatsResponse"> & {
+  /**
+   * in the order in which people see them
+   *
+   * @generated from field: repeated linktrial.v1.Format formats = 1;
+   */
+  formats: Format[];
+};
+
+/**
+ * Describes the message linktrial.v1.ListFormatsResponse.
+ * Use `create(ListFormatsResponseSchema)` to create a new message.
+ */
+export const ListFormatsResponseSchema: GenMessage<ListFormatsResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_result, 1);
+
+/**
+ * @generated from message linktrial.v1.Format
+ */
+export type Format = Message<"linktrial.v1.Format"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * a few words, for a menu
+   *
+   * @generated from field: string title = 2;
+   */
+  title: string;
+
+  /**
+   * @generated from field: string file_name = 3;
+   */
+  fileName: string;
+
+  /**
+   * @generated from field: string media_type = 4;
+   */
+  mediaType: string;
+
+  /**
+   * for a terminal: not among the files of linktrial results --out
+   *
+   * @generated from field: bool on_screen = 5;
+   */
+  onScreen: boolean;
+
+  /**
+   * it may be larger than any memory
+   *
+   * @generated from field: bool rows = 6;
+   */
+  rows: boolean;
+
+  /**
+   * @generated from field: bool drawing = 7;
+   */
+  drawing: boolean;
+
+  /**
+   * results without probes, or in which no trial has begun, have none
+   *
+   * @generated from field: bool may_be_missing = 8;
+   */
+  mayBeMissing: boolean;
+};
+
+/**
+ * Describes the message linktrial.v1.Format.
+ * Use `create(FormatSchema)` to create a new message.
+ */
+export const FormatSchema: GenMessage<Format> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_result, 2);
 
 /**
  * @generated from message linktrial.v1.ListCampaignsRequest
@@ -50,7 +148,7 @@ export type ListCampaignsRequest = Message<"linktrial.v1.ListCampaignsRequest"> 
  * Use `create(ListCampaignsRequestSchema)` to create a new message.
  */
 export const ListCampaignsRequestSchema: GenMessage<ListCampaignsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 0);
+  messageDesc(file_linktrial_v1_result, 3);
 
 /**
  * @generated from message linktrial.v1.ListCampaignsResponse
@@ -74,7 +172,7 @@ export type ListCampaignsResponse = Message<"linktrial.v1.ListCampaignsResponse"
  * Use `create(ListCampaignsResponseSchema)` to create a new message.
  */
 export const ListCampaignsResponseSchema: GenMessage<ListCampaignsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 1);
+  messageDesc(file_linktrial_v1_result, 4);
 
 /**
  * @generated from message linktrial.v1.Campaign
@@ -200,7 +298,7 @@ export type Campaign = Message<"linktrial.v1.Campaign"> & {
  * Use `create(CampaignSchema)` to create a new message.
  */
 export const CampaignSchema: GenMessage<Campaign> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 2);
+  messageDesc(file_linktrial_v1_result, 5);
 
 /**
  * @generated from message linktrial.v1.SummarizeRequest
@@ -233,7 +331,7 @@ export type SummarizeRequest = Message<"linktrial.v1.SummarizeRequest"> & {
  * Use `create(SummarizeRequestSchema)` to create a new message.
  */
 export const SummarizeRequestSchema: GenMessage<SummarizeRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 3);
+  messageDesc(file_linktrial_v1_result, 6);
 
 /**
  * @generated from message linktrial.v1.SummarizeResponse
@@ -272,7 +370,7 @@ export type SummarizeResponse = Message<"linktrial.v1.SummarizeResponse"> & {
  * Use `create(SummarizeResponseSchema)` to create a new message.
  */
 export const SummarizeResponseSchema: GenMessage<SummarizeResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 4);
+  messageDesc(file_linktrial_v1_result, 7);
 
 /**
  * CampaignDifference is one treatment under the same conditions (radio, topology, size and
@@ -416,7 +514,7 @@ export type CampaignDifference = Message<"linktrial.v1.CampaignDifference"> & {
  * Use `create(CampaignDifferenceSchema)` to create a new message.
  */
 export const CampaignDifferenceSchema: GenMessage<CampaignDifference> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 5);
+  messageDesc(file_linktrial_v1_result, 8);
 
 /**
  * @generated from message linktrial.v1.RunSummary
@@ -533,7 +631,7 @@ export type RunSummary = Message<"linktrial.v1.RunSummary"> & {
  * Use `create(RunSummarySchema)` to create a new message.
  */
 export const RunSummarySchema: GenMessage<RunSummary> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 6);
+  messageDesc(file_linktrial_v1_result, 9);
 
 /**
  * Lead is who leads in a run, in few words.
@@ -566,7 +664,7 @@ export type Lead = Message<"linktrial.v1.Lead"> & {
  * Use `create(LeadSchema)` to create a new message.
  */
 export const LeadSchema: GenMessage<Lead> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 7);
+  messageDesc(file_linktrial_v1_result, 10);
 
 /**
  * ProbeSummary is one probe: over the trials of a run beside one treatment or alone,
@@ -728,7 +826,7 @@ export type ProbeSummary = Message<"linktrial.v1.ProbeSummary"> & {
  * Use `create(ProbeSummarySchema)` to create a new message.
  */
 export const ProbeSummarySchema: GenMessage<ProbeSummary> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 8);
+  messageDesc(file_linktrial_v1_result, 11);
 
 /**
  * @generated from message linktrial.v1.AxisValue
@@ -750,7 +848,7 @@ export type AxisValue = Message<"linktrial.v1.AxisValue"> & {
  * Use `create(AxisValueSchema)` to create a new message.
  */
 export const AxisValueSchema: GenMessage<AxisValue> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 9);
+  messageDesc(file_linktrial_v1_result, 12);
 
 /**
  * All throughputs in bytes per second, all times in seconds.
@@ -960,7 +1058,7 @@ export type TreatmentSummary = Message<"linktrial.v1.TreatmentSummary"> & {
  * Use `create(TreatmentSummarySchema)` to create a new message.
  */
 export const TreatmentSummarySchema: GenMessage<TreatmentSummary> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 10);
+  messageDesc(file_linktrial_v1_result, 13);
 
 /**
  * @generated from message linktrial.v1.PublishedFigure
@@ -1002,7 +1100,7 @@ export type PublishedFigure = Message<"linktrial.v1.PublishedFigure"> & {
  * Use `create(PublishedFigureSchema)` to create a new message.
  */
 export const PublishedFigureSchema: GenMessage<PublishedFigure> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 11);
+  messageDesc(file_linktrial_v1_result, 14);
 
 /**
  * Every attempt of a run, by columns of equal length.
@@ -1085,7 +1183,7 @@ export type Points = Message<"linktrial.v1.Points"> & {
  * Use `create(PointsSchema)` to create a new message.
  */
 export const PointsSchema: GenMessage<Points> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 12);
+  messageDesc(file_linktrial_v1_result, 15);
 
 /**
  * @generated from message linktrial.v1.SweepRequest
@@ -1116,7 +1214,7 @@ export type SweepRequest = Message<"linktrial.v1.SweepRequest"> & {
  * Use `create(SweepRequestSchema)` to create a new message.
  */
 export const SweepRequestSchema: GenMessage<SweepRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 13);
+  messageDesc(file_linktrial_v1_result, 16);
 
 /**
  * @generated from message linktrial.v1.SweepResponse
@@ -1160,7 +1258,7 @@ export type SweepResponse = Message<"linktrial.v1.SweepResponse"> & {
  * Use `create(SweepResponseSchema)` to create a new message.
  */
 export const SweepResponseSchema: GenMessage<SweepResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 14);
+  messageDesc(file_linktrial_v1_result, 17);
 
 /**
  * @generated from message linktrial.v1.SweepPanel
@@ -1196,7 +1294,7 @@ export type SweepPanel = Message<"linktrial.v1.SweepPanel"> & {
  * Use `create(SweepPanelSchema)` to create a new message.
  */
 export const SweepPanelSchema: GenMessage<SweepPanel> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 15);
+  messageDesc(file_linktrial_v1_result, 18);
 
 /**
  * @generated from message linktrial.v1.SweepCurve
@@ -1261,7 +1359,7 @@ export type SweepCurve = Message<"linktrial.v1.SweepCurve"> & {
  * Use `create(SweepCurveSchema)` to create a new message.
  */
 export const SweepCurveSchema: GenMessage<SweepCurve> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 16);
+  messageDesc(file_linktrial_v1_result, 19);
 
 /**
  * @generated from message linktrial.v1.SeriesRequest
@@ -1319,7 +1417,7 @@ export type SeriesRequest = Message<"linktrial.v1.SeriesRequest"> & {
  * Use `create(SeriesRequestSchema)` to create a new message.
  */
 export const SeriesRequestSchema: GenMessage<SeriesRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 17);
+  messageDesc(file_linktrial_v1_result, 20);
 
 /**
  * @generated from message linktrial.v1.SeriesResponse
@@ -1362,7 +1460,7 @@ export type SeriesResponse = Message<"linktrial.v1.SeriesResponse"> & {
  * Use `create(SeriesResponseSchema)` to create a new message.
  */
 export const SeriesResponseSchema: GenMessage<SeriesResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 18);
+  messageDesc(file_linktrial_v1_result, 21);
 
 /**
  * Columns of equal length; there is none of a figure that the protocol does not
@@ -1431,7 +1529,7 @@ export type FlowSeries = Message<"linktrial.v1.FlowSeries"> & {
  * Use `create(FlowSeriesSchema)` to create a new message.
  */
 export const FlowSeriesSchema: GenMessage<FlowSeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 19);
+  messageDesc(file_linktrial_v1_result, 22);
 
 /**
  * @generated from message linktrial.v1.Column
@@ -1472,7 +1570,7 @@ export type Column = Message<"linktrial.v1.Column"> & {
  * Use `create(ColumnSchema)` to create a new message.
  */
 export const ColumnSchema: GenMessage<Column> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 20);
+  messageDesc(file_linktrial_v1_result, 23);
 
 /**
  * @generated from message linktrial.v1.ChannelSeries
@@ -1528,7 +1626,7 @@ export type ChannelSeries = Message<"linktrial.v1.ChannelSeries"> & {
  * Use `create(ChannelSeriesSchema)` to create a new message.
  */
 export const ChannelSeriesSchema: GenMessage<ChannelSeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 21);
+  messageDesc(file_linktrial_v1_result, 24);
 
 /**
  * @generated from message linktrial.v1.TelemetrySeries
@@ -1594,7 +1692,7 @@ export type TelemetrySeries = Message<"linktrial.v1.TelemetrySeries"> & {
  * Use `create(TelemetrySeriesSchema)` to create a new message.
  */
 export const TelemetrySeriesSchema: GenMessage<TelemetrySeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 22);
+  messageDesc(file_linktrial_v1_result, 25);
 
 /**
  * @generated from message linktrial.v1.GetAttemptRequest
@@ -1623,7 +1721,7 @@ export type GetAttemptRequest = Message<"linktrial.v1.GetAttemptRequest"> & {
  * Use `create(GetAttemptRequestSchema)` to create a new message.
  */
 export const GetAttemptRequestSchema: GenMessage<GetAttemptRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 23);
+  messageDesc(file_linktrial_v1_result, 26);
 
 /**
  * @generated from message linktrial.v1.GetAttemptResponse
@@ -1709,7 +1807,7 @@ export type GetAttemptResponse = Message<"linktrial.v1.GetAttemptResponse"> & {
  * Use `create(GetAttemptResponseSchema)` to create a new message.
  */
 export const GetAttemptResponseSchema: GenMessage<GetAttemptResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 24);
+  messageDesc(file_linktrial_v1_result, 27);
 
 /**
  * Breach is what a driver did wrong without deciding an attempt by it.
@@ -1764,7 +1862,7 @@ export type Breach = Message<"linktrial.v1.Breach"> & {
  * Use `create(BreachSchema)` to create a new message.
  */
 export const BreachSchema: GenMessage<Breach> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 25);
+  messageDesc(file_linktrial_v1_result, 28);
 
 /**
  * @generated from message linktrial.v1.FlowRow
@@ -1855,7 +1953,7 @@ export type FlowRow = Message<"linktrial.v1.FlowRow"> & {
  * Use `create(FlowRowSchema)` to create a new message.
  */
 export const FlowRowSchema: GenMessage<FlowRow> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 26);
+  messageDesc(file_linktrial_v1_result, 29);
 
 /**
  * @generated from message linktrial.v1.ListRecordsRequest
@@ -1895,7 +1993,7 @@ export type ListRecordsRequest = Message<"linktrial.v1.ListRecordsRequest"> & {
  * Use `create(ListRecordsRequestSchema)` to create a new message.
  */
 export const ListRecordsRequestSchema: GenMessage<ListRecordsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 27);
+  messageDesc(file_linktrial_v1_result, 30);
 
 /**
  * @generated from message linktrial.v1.ListRecordsResponse
@@ -1921,7 +2019,7 @@ export type ListRecordsResponse = Message<"linktrial.v1.ListRecordsResponse"> & 
  * Use `create(ListRecordsResponseSchema)` to create a new message.
  */
 export const ListRecordsResponseSchema: GenMessage<ListRecordsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 28);
+  messageDesc(file_linktrial_v1_result, 31);
 
 /**
  * @generated from message linktrial.v1.StoredJournal
@@ -1962,7 +2060,7 @@ export type StoredJournal = Message<"linktrial.v1.StoredJournal"> & {
  * Use `create(StoredJournalSchema)` to create a new message.
  */
 export const StoredJournalSchema: GenMessage<StoredJournal> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 29);
+  messageDesc(file_linktrial_v1_result, 32);
 
 /**
  * @generated from message linktrial.v1.StoredRecord
@@ -2007,7 +2105,7 @@ export type StoredRecord = Message<"linktrial.v1.StoredRecord"> & {
  * Use `create(StoredRecordSchema)` to create a new message.
  */
 export const StoredRecordSchema: GenMessage<StoredRecord> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 30);
+  messageDesc(file_linktrial_v1_result, 33);
 
 /**
  * @generated from message linktrial.v1.ImportCampaignRequest
@@ -2045,7 +2143,7 @@ export type ImportCampaignRequest = Message<"linktrial.v1.ImportCampaignRequest"
  * Use `create(ImportCampaignRequestSchema)` to create a new message.
  */
 export const ImportCampaignRequestSchema: GenMessage<ImportCampaignRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 31);
+  messageDesc(file_linktrial_v1_result, 34);
 
 /**
  * @generated from message linktrial.v1.ImportCampaignResponse
@@ -2062,7 +2160,7 @@ export type ImportCampaignResponse = Message<"linktrial.v1.ImportCampaignRespons
  * Use `create(ImportCampaignResponseSchema)` to create a new message.
  */
 export const ImportCampaignResponseSchema: GenMessage<ImportCampaignResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 32);
+  messageDesc(file_linktrial_v1_result, 35);
 
 /**
  * ImportOrigin is where results come from that another orchestrator measured.
@@ -2112,7 +2210,7 @@ export type ImportOrigin = Message<"linktrial.v1.ImportOrigin"> & {
  * Use `create(ImportOriginSchema)` to create a new message.
  */
 export const ImportOriginSchema: GenMessage<ImportOrigin> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 33);
+  messageDesc(file_linktrial_v1_result, 36);
 
 /**
  * @generated from message linktrial.v1.ImportedCampaign
@@ -2178,7 +2276,7 @@ export type ImportedCampaign = Message<"linktrial.v1.ImportedCampaign"> & {
  * Use `create(ImportedCampaignSchema)` to create a new message.
  */
 export const ImportedCampaignSchema: GenMessage<ImportedCampaign> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 34);
+  messageDesc(file_linktrial_v1_result, 37);
 
 /**
  * @generated from message linktrial.v1.ListImportsRequest
@@ -2191,7 +2289,7 @@ export type ListImportsRequest = Message<"linktrial.v1.ListImportsRequest"> & {
  * Use `create(ListImportsRequestSchema)` to create a new message.
  */
 export const ListImportsRequestSchema: GenMessage<ListImportsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 35);
+  messageDesc(file_linktrial_v1_result, 38);
 
 /**
  * @generated from message linktrial.v1.ListImportsResponse
@@ -2210,7 +2308,7 @@ export type ListImportsResponse = Message<"linktrial.v1.ListImportsResponse"> & 
  * Use `create(ListImportsResponseSchema)` to create a new message.
  */
 export const ListImportsResponseSchema: GenMessage<ListImportsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 36);
+  messageDesc(file_linktrial_v1_result, 39);
 
 /**
  * @generated from message linktrial.v1.RemoveImportRequest
@@ -2227,7 +2325,7 @@ export type RemoveImportRequest = Message<"linktrial.v1.RemoveImportRequest"> & 
  * Use `create(RemoveImportRequestSchema)` to create a new message.
  */
 export const RemoveImportRequestSchema: GenMessage<RemoveImportRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 37);
+  messageDesc(file_linktrial_v1_result, 40);
 
 /**
  * @generated from message linktrial.v1.RemoveImportResponse
@@ -2240,7 +2338,7 @@ export type RemoveImportResponse = Message<"linktrial.v1.RemoveImportResponse"> 
  * Use `create(RemoveImportResponseSchema)` to create a new message.
  */
 export const RemoveImportResponseSchema: GenMessage<RemoveImportResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 38);
+  messageDesc(file_linktrial_v1_result, 41);
 
 /**
  * @generated from enum linktrial.v1.PointVerdict
@@ -2368,6 +2466,16 @@ export const ResultService: GenService<{
     methodKind: "unary";
     input: typeof ImportCampaignRequestSchema;
     output: typeof ImportCampaignResponseSchema;
+  },
+  /**
+   * ListFormats returns what can be exported: OperatorService.Results takes the names.
+   *
+   * @generated from rpc linktrial.v1.ResultService.ListFormats
+   */
+  listFormats: {
+    methodKind: "unary";
+    input: typeof ListFormatsRequestSchema;
+    output: typeof ListFormatsResponseSchema;
   },
   /**
    * @generated from rpc linktrial.v1.ResultService.ListImports
