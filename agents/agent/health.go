@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"linktrial/agents/provenance"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/nodesensor"
 	"linktrial/internal/wallclock"
 )
 
@@ -62,7 +62,7 @@ func (a *agent) orchestratorTime() (time.Time, bool) {
 
 // addStatus adds battery, telemetry, faults and clock to a poll.
 func (a *agent) addStatus(r *linktrialv1.PollRequest) {
-	if b, ok := provenance.ReadBattery(provenance.PowerSupplies); ok {
+	if b, ok := nodesensor.ReadBattery(nodesensor.PowerSupplies); ok {
 		r.Battery, r.Discharging = &b.Charge, b.Discharging
 	}
 	a.addTelemetry(r)

@@ -13,6 +13,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/notify"
 	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 )
 
 // radioPoller is what reads the node's radio: between runs by what is known of
@@ -56,7 +57,7 @@ func (p *radioPoller) current() *telemetry.Poller {
 // host's. What rules of validity are about is read whatever the profile says. Of the
 // profile's addresses it asks those that named, from the signed assignment, has.
 func (a *agent) poller(p *radio.Profile, v *runsheet.Valid, named []string) *telemetry.Poller {
-	c := telemetry.Config{Named: named, Radio: a.cfg.RadioHost, Role: a.cfg.Role, PowerSupplies: a.cfg.PowerSupplies, Logger: a.cfg.Logger}
+	c := telemetry.Config{Named: named, Radio: a.cfg.RadioHost, Role: a.cfg.Role, Node: telemetrysource.Node{PowerSupplies: a.cfg.PowerSupplies}, Logger: a.cfg.Logger}
 	emulated := a.cfg.emulated()
 	switch {
 	case a.cfg.Place == journal.PlaceVirtual:
@@ -65,7 +66,7 @@ func (a *agent) poller(p *radio.Profile, v *runsheet.Valid, named []string) *tel
 		c.Sources = p.Sources(emulated)
 		if address := p.Attach.For(a.cfg.Role).Radio; c.Radio == "" && !emulated && address != "" {
 			for i := range c.Sources {
-				if c.Sources[i].Host == radio.TargetRadio {
+				if c.Sources[i].Host == telemetrysource.TargetRadio {
 					c.Sources[i].Host = address
 				}
 			}
@@ -75,7 +76,7 @@ func (a *agent) poller(p *radio.Profile, v *runsheet.Valid, named []string) *tel
 		c.Named = addressesOf(c.Sources) // the program's own, not a profile's
 	}
 	if emulated && c.Radio == "" { // the emulator answers for no radio
-		c.Sources = slices.DeleteFunc(c.Sources, func(t radio.Telemetry) bool { return t.Host == radio.TargetRadio })
+		c.Sources = slices.DeleteFunc(c.Sources, func(t telemetrysource.Source) bool { return t.Host == telemetrysource.TargetRadio })
 	}
 	if a.cfg.Place != journal.PlaceVirtual {
 		added := forRules(c.Sources, v)
@@ -84,7 +85,7 @@ func (a *agent) poller(p *radio.Profile, v *runsheet.Valid, named []string) *tel
 	return telemetry.New(c)
 }
 
-func addressesOf(sources []radio.Telemetry) (out []string) {
+func addressesOf(sources []telemetrysource.Source) (out []string) {
 	for _, t := range sources {
 		out = append(out, t.Address())
 	}
@@ -92,24 +93,21 @@ func addressesOf(sources []radio.Telemetry) (out []string) {
 }
 
 // forRules are the sources of the node itself that rules of validity need beside sources.
-func forRules(sources []radio.Telemetry, v *runsheet.Valid) []radio.Telemetry {
-	need := map[radio.TelemetryKind]radio.Telemetry{}
+func forRules(sources []telemetrysource.Source, v *runsheet.Valid) []telemetrysource.Source {
 	rules := v.Rules()
-	if slices.Contains(rules, runsheet.RuleBattery) || slices.Contains(rules, runsheet.RuleTemperature) {
-		need[radio.TelemetryHost] = radio.Telemetry{Name: "node"}
+	needed := map[telemetrysource.About]bool{
+		telemetrysource.AboutNode:     slices.Contains(rules, runsheet.RuleBattery) || slices.Contains(rules, runsheet.RuleTemperature),
+		telemetrysource.AboutPosition: slices.Contains(rules, runsheet.RulePosition),
 	}
-	if slices.Contains(rules, runsheet.RulePosition) {
-		need[radio.TelemetryGPSD] = radio.Telemetry{Name: "node-position", Host: "127.0.0.1", Port: radio.GPSDPort}
-	}
-	var out []radio.Telemetry
-	for _, kind := range []radio.TelemetryKind{radio.TelemetryHost, radio.TelemetryGPSD} {
-		t, wanted := need[kind]
-		if !wanted || slices.ContainsFunc(sources, func(s radio.Telemetry) bool { return s.Kind == kind }) {
-			continue
+	var out []telemetrysource.Source
+	for _, own := range []struct {
+		kind telemetrysource.Kind
+		name string
+	}{{telemetrysource.KindHost, "node"}, {telemetrysource.KindGPSD, "node-position"}} {
+		about := telemetrysource.Of(own.kind).About
+		if needed[about] && !slices.ContainsFunc(sources, func(s telemetrysource.Source) bool { return s.Kind.Is(about) }) {
+			out = append(out, telemetrysource.Own(own.kind, own.name, "a rule of validity of the plan"))
 		}
-		t.Kind, t.On, t.Poll, t.IntervalNS = kind, radio.OnBoth, radio.PollAlways, radio.NodeInterval.Nanoseconds()
-		t.Source = "a rule of validity of the plan"
-		out = append(out, t)
 	}
 	return out
 }
@@ -162,7 +160,7 @@ func (a *agent) watchTelemetry(ctx context.Context) {
 		turn, cancel := context.WithCancel(ctx)
 		var running sync.WaitGroup
 		running.Go(func() {
-			p.Run(turn, func(*radio.Telemetry) bool { return len(a.slot) == 0 }, func([]journal.Telemetry) {})
+			p.Run(turn, func(*telemetrysource.Source) bool { return len(a.slot) == 0 }, func([]journal.Telemetry) {})
 		})
 		select {
 		case <-changed:

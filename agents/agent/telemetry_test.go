@@ -17,16 +17,17 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 )
 
 // countedSource is a source at a server that counts how often it is read, and how often
 // while a trial of the client runs.
 type countedSource struct {
-	radio.Telemetry
+	telemetrysource.Source
 	asked, during atomic.Int64
 }
 
-func newCountedSource(t *testing.T, name string, poll radio.TelemetryPoll, every time.Duration, runs func() bool) *countedSource {
+func newCountedSource(t *testing.T, name string, poll telemetrysource.Poll, every time.Duration, runs func() bool) *countedSource {
 	t.Helper()
 	s := &countedSource{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -38,8 +39,8 @@ func newCountedSource(t *testing.T, name string, poll radio.TelemetryPoll, every
 	}))
 	t.Cleanup(server.Close)
 	at := netip.MustParseAddrPort(server.Listener.Addr().String())
-	s.Telemetry = radio.Telemetry{Name: name, Kind: radio.TelemetryHTTP, On: radio.OnReal, Poll: poll, IntervalNS: every.Nanoseconds(), Host: radio.TargetRadio, Port: int(at.Port()), Path: "/",
-		Values: []radio.TelemetryValue{{Name: "snr", Pointer: "/snr", Unit: "dB", Scale: 1}}}
+	s.Source = telemetrysource.Source{Name: name, Kind: telemetrysource.KindHTTP, On: telemetrysource.OnReal, Poll: poll, IntervalNS: every.Nanoseconds(), Host: telemetrysource.TargetRadio, Port: int(at.Port()), Settings: &telemetrysource.HTTP{Path: "/"},
+		Values: []telemetrysource.Value{{Name: "snr", Place: "/snr", Unit: "dB", Scale: 1}}}
 	return s
 }
 
@@ -49,9 +50,9 @@ func newCountedSource(t *testing.T, name string, poll radio.TelemetryPoll, every
 func TestTelemetryOfARun(t *testing.T) {
 	var state atomic.Pointer[string]
 	runs := func() bool { s := state.Load(); return s != nil && trialRuns(*s) }
-	between := newCountedSource(t, "between", radio.PollBetweenTrials, time.Nanosecond, runs)
-	always := newCountedSource(t, "always", radio.PollAlways, 20*time.Millisecond, runs)
-	silent := newCountedSource(t, "silent", radio.PollBetweenTrials, time.Nanosecond, runs)
+	between := newCountedSource(t, "between", telemetrysource.PollBetweenTrials, time.Nanosecond, runs)
+	always := newCountedSource(t, "always", telemetrysource.PollAlways, 20*time.Millisecond, runs)
+	silent := newCountedSource(t, "silent", telemetrysource.PollBetweenTrials, time.Nanosecond, runs)
 	silent.Port = freePort(t)
 
 	const trials = 3
@@ -59,7 +60,7 @@ func TestTelemetryOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sheet.Radio = radio.Profile{Name: "r", Telemetry: []radio.Telemetry{between.Telemetry, always.Telemetry, silent.Telemetry},
+	sheet.Radio = radio.Profile{Name: "r", Telemetry: []telemetrysource.Source{between.Source, always.Source, silent.Source},
 		Attach: &radio.Attach{Roles: map[radio.Role]radio.AttachRole{radio.RoleClient: {Radio: "127.0.0.1"}, radio.RoleServer: {Radio: "127.0.0.1"}}}}
 	encoded, err := sheet.Encode()
 	if err != nil {
@@ -132,8 +133,8 @@ func TestTelemetryOfARun(t *testing.T) {
 
 // What a node reads follows from its radio, and from whether somebody answers for it.
 func TestSourcesOfANode(t *testing.T) {
-	p := &radio.Profile{Telemetry: []radio.Telemetry{
-		{Name: "mib", On: radio.OnReal, Host: radio.TargetRadio}, {Name: "gps", On: radio.OnBoth, Host: "127.0.0.1"}}}
+	p := &radio.Profile{Telemetry: []telemetrysource.Source{
+		{Name: "mib", On: telemetrysource.OnReal, Host: telemetrysource.TargetRadio}, {Name: "gps", On: telemetrysource.OnBoth, Host: "127.0.0.1"}}}
 	for name, c := range map[string]struct {
 		cfg     Config
 		profile *radio.Profile
@@ -214,9 +215,9 @@ func TestRulesOfValidityAreWatched(t *testing.T) {
 					t.Fatal(err)
 				}
 				switch {
-				case b.Kind == radio.TelemetryHost && len(b.Values) > 0 && b.Values[0] == journal.Reading{Name: "charge", Value: 73, Unit: "%"}:
+				case b.Kind == telemetrysource.KindHost && len(b.Values) > 0 && b.Values[0] == journal.Reading{Name: "charge", Value: 73, Unit: "%"}:
 					charge++
-				case b.Kind == radio.TelemetryGPSD && strings.Contains(b.Error, "gpsd"):
+				case b.Kind == telemetrysource.KindGPSD && strings.Contains(b.Error, "gpsd"):
 					position++
 				default:
 					t.Errorf("%s: %+v", node, b)

@@ -13,10 +13,10 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"linktrial/agents/netif"
-	"linktrial/agents/provenance"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/internal/backoff"
+	"linktrial/internal/nodesensor"
 )
 
 // Bounds within which a check is passed.
@@ -96,11 +96,11 @@ func formatBytes(bytes int64) string {
 }
 
 func checkBattery() *linktrialv1.Check {
-	b, there := provenance.ReadBattery(provenance.PowerSupplies)
+	b, there := nodesensor.ReadBattery(nodesensor.PowerSupplies)
 	return judgeBattery(b, there)
 }
 
-func judgeBattery(b provenance.Battery, there bool) *linktrialv1.Check {
+func judgeBattery(b nodesensor.Battery, there bool) *linktrialv1.Check {
 	check := &linktrialv1.Check{Kind: KindBattery, State: ok, Expected: fmt.Sprintf("on mains, or at least %.0f %%", 100*enoughCharge),
 		Meaning: "the node may go off in the middle of a run", Remedy: "connect the laptop to a supply, or change its battery"}
 	if !there {

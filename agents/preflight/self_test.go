@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"linktrial/agents/provenance"
 	"linktrial/agents/runner"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/nodesensor"
 	"linktrial/protocols/contract"
 )
 
@@ -70,16 +70,16 @@ func TestDisk(t *testing.T) {
 
 func TestBattery(t *testing.T) {
 	for _, c := range []struct {
-		b     provenance.Battery
+		b     nodesensor.Battery
 		there bool
 		state linktrialv1.CheckState
 		word  string
 	}{
 		{there: false, state: notChecked, word: "no battery"},
-		{provenance.Battery{Charge: 0.05}, true, ok, "5 %"},
-		{provenance.Battery{Charge: 0.8, Discharging: true}, true, ok, "80 %, discharging"},
-		{provenance.Battery{Charge: 0.49, Discharging: true}, true, warning, "supply"},
-		{provenance.Battery{Charge: 0.19, Discharging: true}, true, failed, "supply"},
+		{nodesensor.Battery{Charge: 0.05}, true, ok, "5 %"},
+		{nodesensor.Battery{Charge: 0.8, Discharging: true}, true, ok, "80 %, discharging"},
+		{nodesensor.Battery{Charge: 0.49, Discharging: true}, true, warning, "supply"},
+		{nodesensor.Battery{Charge: 0.19, Discharging: true}, true, failed, "supply"},
 	} {
 		expect(t, judgeBattery(c.b, c.there), c.state, c.word)
 	}

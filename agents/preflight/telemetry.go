@@ -7,18 +7,11 @@ import (
 
 	"linktrial/agents/telemetry"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
-	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 )
 
 // KindTelemetry is the check of what a radio reports of itself.
 const KindTelemetry = "telemetry"
-
-// telemetryRemedies is what to do where a kind of source does not answer.
-var telemetryRemedies = map[radio.TelemetryKind]string{
-	radio.TelemetrySNMP: "switch SNMP on in the radio, and see that its address, version and community are those of the profile (attach, telemetry); or take the source out of the profile",
-	radio.TelemetryHTTP: "see that the radio's page opens from this node at the address and path of the profile; or take the source out of the profile",
-	radio.TelemetryGPSD: "connect the receiver, see that gpsd runs ('cgps' shows a position) and that the antenna sees the sky; or run without a position",
-}
 
 // judgeTelemetry judges what the sources reported just now.
 func judgeTelemetry(states []telemetry.State) []*linktrialv1.Check {
@@ -35,10 +28,10 @@ func judgeTelemetry(states []telemetry.State) []*linktrialv1.Check {
 	for _, s := range states {
 		c := words()
 		switch {
-		case s.Error != "" && s.Kind == radio.TelemetryHost: // nothing is wrong with a node that has none
+		case s.Error != "" && remedyOf(s.Kind) == "": // nothing is wrong with a node that has none
 			c.State, c.Found = notChecked, s.Source+": "+s.Error
 		case s.Error != "":
-			c.State, c.Found, c.Remedy = warning, s.Source+": "+s.Error, telemetryRemedies[s.Kind]
+			c.State, c.Found, c.Remedy = warning, s.Source+": "+s.Error, remedyOf(s.Kind)
 		default:
 			var values []string
 			for _, v := range s.Values {
@@ -49,6 +42,14 @@ func judgeTelemetry(states []telemetry.State) []*linktrialv1.Check {
 		out = append(out, c)
 	}
 	return out
+}
+
+// remedyOf is what to do where a source does not answer; empty: nothing is wrong.
+func remedyOf(k telemetrysource.Kind) string {
+	if d := telemetrysource.Of(k); d != nil {
+		return d.Remedy
+	}
+	return "install the same version of Linktrial on this node and on the orchestrator"
 }
 
 // decimal writes a value with up to four decimals, and without an exponent.

@@ -10,7 +10,7 @@ import (
 	"linktrial/agents/telemetry"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
-	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 )
 
 // As chrony 4.3 prints it.
@@ -67,8 +67,8 @@ func TestClockIsDaysOff(t *testing.T) {
 func TestTelemetryChecks(t *testing.T) {
 	expect(t, judgeTelemetry(nil)[0], notChecked, "names nothing")
 	all := judgeTelemetry([]telemetry.State{
-		{Telemetry: journal.Telemetry{Source: "snmp", Kind: radio.TelemetrySNMP, Values: []journal.Reading{{Name: "snr", Value: 12.5, Unit: "dB"}, {Name: "mode", Value: 2}}}},
-		{Telemetry: journal.Telemetry{Source: "snmp", Kind: radio.TelemetrySNMP, Error: "no answer to SNMP from 192.0.2.1:161 within 2s"}},
+		{Telemetry: journal.Telemetry{Source: "snmp", Kind: telemetrysource.KindSNMP, Values: []journal.Reading{{Name: "snr", Value: 12.5, Unit: "dB"}, {Name: "mode", Value: 2}}}},
+		{Telemetry: journal.Telemetry{Source: "snmp", Kind: telemetrysource.KindSNMP, Error: "no answer to SNMP from 192.0.2.1:161 within 2s"}},
 	})
 	expect(t, all[0], ok, "snmp: snr 12.5 dB, mode 2")
 	expect(t, all[1], warning, "no answer to SNMP from 192.0.2.1:161 within 2s", "switch SNMP on in the radio")

@@ -2,15 +2,12 @@ package telemetry
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -21,6 +18,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 )
 
 // The thread that enters namespaces lives as long as the process.
@@ -38,11 +36,11 @@ func port(t *testing.T, a net.Addr) int {
 }
 
 // page is a source at an HTTP server that answers with body.
-func page(t *testing.T, h http.HandlerFunc, values ...radio.TelemetryValue) radio.Telemetry {
+func page(t *testing.T, h http.HandlerFunc, values ...telemetrysource.Value) telemetrysource.Source {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	return radio.Telemetry{Name: "page", Kind: radio.TelemetryHTTP, Poll: radio.PollBetweenTrials, IntervalNS: int64(time.Hour), Host: "127.0.0.1", Port: port(t, s.Listener.Addr()), Path: "/x", Values: values}
+	return telemetrysource.Source{Name: "page", Kind: telemetrysource.KindHTTP, Poll: telemetrysource.PollBetweenTrials, IntervalNS: int64(time.Hour), Host: "127.0.0.1", Port: port(t, s.Listener.Addr()), Settings: &telemetrysource.HTTP{Path: "/x"}, Values: values}
 }
 
 // named has the configuration name the addresses of its sources.
@@ -73,35 +71,6 @@ func check(t *testing.T, c Config) string {
 	return words(New(named(c)).Check(t.Context()))
 }
 
-func TestHTTP(t *testing.T) {
-	answer := func(body string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
-	}
-	snr := radio.TelemetryValue{Name: "snr", Pointer: "/radio/0/a~1b", Unit: "dB", Scale: 0.1}
-	for _, c := range []struct {
-		handler http.HandlerFunc
-		want    string
-	}{
-		{answer(`{"radio":[{"a/b":125}]}`), "page snr=12.5 dB"},
-		{answer(`{"radio":[{"a/b":" 30 "}]}`), "page snr=3 dB"},
-		{answer(`{"radio":[{"a/b":true}]}`), "page snr=0.1 dB"},
-		{answer(`{"radio":[]}`), `snr (/radio/0/a~1b): the list there has 0 elements, and none "0"`},
-		{answer(`{}`), `the answer has no "radio" there`},
-		{answer(`{"radio":7}`), `nothing is below a single value, "0" was looked for`},
-		{answer(`{"radio":[{"a/b":"loud"}]}`), `expected a number, found the text "loud"`},
-		{answer(`{"radio":[{"a/b":null}]}`), "expected a number, found null"},
-		{answer(`{"radio":[{"a/b":1e999}]}`), "value out of range"},
-		{answer(`<html>`), "the answer is not JSON"},
-		{answer(strings.Repeat(" ", maxDocument+1)), "more than 1048576 bytes"},
-		{http.NotFound, "answers 404 Not Found for /x"},
-		{func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", http.StatusFound) }, "answers 302 Found"},
-	} {
-		if got := check(t, Config{Sources: []radio.Telemetry{page(t, c.handler, snr)}}); !strings.Contains(got, c.want) {
-			t.Errorf("got\n%s\nwant\n%s", got, c.want)
-		}
-	}
-}
-
 // Places where nothing answers are told in one sentence each.
 func TestSourcesThatDoNotAnswer(t *testing.T) {
 	deaf, err := net.ListenPacket("udp", "127.0.0.1:0") // takes datagrams and says nothing
@@ -120,23 +89,24 @@ func TestSourcesThatDoNotAnswer(t *testing.T) {
 	}
 	none := port(t, closed.Addr())
 	closed.Close()
-	value := []radio.TelemetryValue{{Name: "x", OID: "1.3.6.1", Pointer: "", Scale: 1}}
-	two := &radio.SNMP{Version: "2c", Community: "public"}
-	source := func(name string, k radio.TelemetryKind, host string, port int) radio.Telemetry {
-		return radio.Telemetry{Name: name, Kind: k, IntervalNS: int64(time.Second), Host: host, Port: port, Path: "/", SNMP: two, Values: value}
+	value := []telemetrysource.Value{{Name: "x", Place: "1.3.6.1", Scale: 1}}
+	two := &telemetrysource.SNMP{Access: &telemetrysource.SNMPAccess{Version: "2c", Community: "public"}}
+	source := func(name string, k telemetrysource.Kind, host string, port int) telemetrysource.Source {
+		settings := map[telemetrysource.Kind]telemetrysource.Settings{telemetrysource.KindSNMP: two, telemetrysource.KindHTTP: &telemetrysource.HTTP{Path: "/"}}
+		return telemetrysource.Source{Name: name, Kind: k, IntervalNS: int64(time.Second), Host: host, Port: port, Settings: settings[k], Values: value}
 	}
-	secret := source("secret", radio.TelemetrySNMP, "127.0.0.1", none)
-	secret.SNMP = &radio.SNMP{Version: "3", User: "u", Auth: "sha", AuthEnv: "RADIO_AUTH"}
-	got := check(t, Config{Role: radio.RoleClient, Env: func(string) string { return "" }, PowerSupplies: t.TempDir(), Sources: []radio.Telemetry{
-		source("deaf", radio.TelemetrySNMP, "127.0.0.1", port(t, deaf.LocalAddr())),
-		source("refused", radio.TelemetrySNMP, "127.0.0.1", none),
-		source("http", radio.TelemetryHTTP, "127.0.0.1", port(t, mute.Addr())),
-		source("http-none", radio.TelemetryHTTP, "127.0.0.1", none),
-		source("gps", radio.TelemetryGPSD, "127.0.0.1", port(t, mute.Addr())),
-		source("gps-none", radio.TelemetryGPSD, "127.0.0.1", none),
-		source("radio", radio.TelemetrySNMP, radio.TargetRadio, 161),
+	secret := source("secret", telemetrysource.KindSNMP, "127.0.0.1", none)
+	secret.Settings = &telemetrysource.SNMP{Access: &telemetrysource.SNMPAccess{Version: "3", User: "u", Auth: "sha", AuthEnv: "RADIO_AUTH"}}
+	got := check(t, Config{Role: radio.RoleClient, Node: telemetrysource.Node{Env: func(string) string { return "" }, PowerSupplies: t.TempDir(), ThermalZones: t.TempDir()}, Sources: []telemetrysource.Source{
+		source("deaf", telemetrysource.KindSNMP, "127.0.0.1", port(t, deaf.LocalAddr())),
+		source("refused", telemetrysource.KindSNMP, "127.0.0.1", none),
+		source("http", telemetrysource.KindHTTP, "127.0.0.1", port(t, mute.Addr())),
+		source("http-none", telemetrysource.KindHTTP, "127.0.0.1", none),
+		source("gps", telemetrysource.KindGPSD, "127.0.0.1", port(t, mute.Addr())),
+		source("gps-none", telemetrysource.KindGPSD, "127.0.0.1", none),
+		source("radio", telemetrysource.KindSNMP, telemetrysource.TargetRadio, 161),
 		secret,
-		source("power", radio.TelemetryHost, "", 0),
+		source("power", telemetrysource.KindHost, "", 0),
 	}})
 	for _, want := range []string{
 		fmt.Sprintf("deaf ! no answer to SNMP from %s within 2s", deaf.LocalAddr()),
@@ -155,23 +125,6 @@ func TestSourcesThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-func TestHostPower(t *testing.T) {
-	root := t.TempDir()
-	bat := filepath.Join(root, "BAT0")
-	for name, text := range map[string]string{"type": "Battery", "present": "1", "status": "Discharging", "capacity": "42", "energy_now": "42", "energy_full": "100"} {
-		if err := os.MkdirAll(bat, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(bat, name), []byte(text+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := check(t, Config{PowerSupplies: root, Sources: []radio.Telemetry{{Name: "power", Kind: radio.TelemetryHost, IntervalNS: 1}}})
-	if got != "power charge=42 % discharging=1 " {
-		t.Errorf("got %q", got)
-	}
-}
-
 // A source is read when it is due and no sooner; an error is told once; who
 // keeps silent is asked less and less often.
 func TestPollIntervals(t *testing.T) {
@@ -183,8 +136,8 @@ func TestPollIntervals(t *testing.T) {
 			return
 		}
 		_, _ = io.WriteString(w, `{"x":1}`)
-	}, radio.TelemetryValue{Name: "x", Pointer: "/x", Scale: 1})
-	p := New(named(Config{Sources: []radio.Telemetry{src}}))
+	}, telemetrysource.Value{Name: "x", Place: "/x", Scale: 1})
+	p := New(named(Config{Sources: []telemetrysource.Source{src}}))
 	if news := p.Poll(t.Context(), Always); len(news) != 0 || asked.Load() != 0 {
 		t.Errorf("read between trials alone, and was read always: %+v", news)
 	}
@@ -224,14 +177,14 @@ func TestInterruptedReadings(t *testing.T) {
 	src := page(t, func(_ http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
 		<-r.Context().Done()
-	}, radio.TelemetryValue{Name: "x", Pointer: "/x", Scale: 1})
+	}, telemetrysource.Value{Name: "x", Place: "/x", Scale: 1})
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { mute.Close() })
-	gps := radio.Telemetry{Name: "gps", Kind: radio.TelemetryGPSD, IntervalNS: int64(time.Hour), Host: "127.0.0.1", Port: port(t, mute.Addr())}
-	p := New(named(Config{Sources: []radio.Telemetry{src, gps}}))
+	gps := telemetrysource.Source{Name: "gps", Kind: telemetrysource.KindGPSD, IntervalNS: int64(time.Hour), Host: "127.0.0.1", Port: port(t, mute.Addr())}
+	p := New(named(Config{Sources: []telemetrysource.Source{src, gps}}))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-asked
@@ -270,13 +223,13 @@ func TestOnlyNamedAddresses(t *testing.T) {
 	src := page(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
 		_, _ = io.WriteString(w, `[7]`)
-	}, radio.TelemetryValue{Name: "x", Pointer: "/0", Scale: 1})
+	}, telemetrysource.Value{Name: "x", Place: "/0", Scale: 1})
 	gps, snmp := src, src
-	gps.Kind, snmp.Kind, snmp.SNMP = radio.TelemetryGPSD, radio.TelemetrySNMP, &radio.SNMP{Version: "2c"}
+	gps.Kind, gps.Settings, snmp.Kind, snmp.Settings = telemetrysource.KindGPSD, nil, telemetrysource.KindSNMP, &telemetrysource.SNMP{Access: &telemetrysource.SNMPAccess{Version: "2c"}}
 	atRadio := src
-	atRadio.Host = radio.TargetRadio
+	atRadio.Host = telemetrysource.TargetRadio
 	for _, c := range [][]string{nil, {"127.0.0.1:1"}, {src.Host}} {
-		got := New(Config{Sources: []radio.Telemetry{src, gps, snmp, atRadio}, Named: c, Radio: "127.0.0.1"}).Check(t.Context())
+		got := New(Config{Sources: []telemetrysource.Source{src, gps, snmp, atRadio}, Named: c, Radio: "127.0.0.1"}).Check(t.Context())
 		for _, s := range got {
 			if !strings.HasPrefix(s.Error, "refused: ") || !strings.Contains(s.Error, "no telemetry address of the signed assignment") {
 				t.Errorf("named %v: %s source has %q", c, s.Kind, s.Error)
@@ -286,15 +239,15 @@ func TestOnlyNamedAddresses(t *testing.T) {
 	if n := asked.Load(); n != 0 {
 		t.Errorf("the address was asked %d times", n)
 	}
-	if s := New(named(Config{Sources: []radio.Telemetry{src}})).Check(t.Context())[0]; s.Error != "" || asked.Load() != 1 {
+	if s := New(named(Config{Sources: []telemetrysource.Source{src}})).Check(t.Context())[0]; s.Error != "" || asked.Load() != 1 {
 		t.Errorf("the named address: %+v", s)
 	}
 }
 
 func TestRun(t *testing.T) {
-	src := page(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `[7]`) }, radio.TelemetryValue{Name: "x", Pointer: "/0", Scale: 1})
+	src := page(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `[7]`) }, telemetrysource.Value{Name: "x", Place: "/0", Scale: 1})
 	src.IntervalNS = int64(200 * time.Millisecond)
-	p := New(named(Config{Sources: []radio.Telemetry{src}}))
+	p := New(named(Config{Sources: []telemetrysource.Source{src}}))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	n := 0
 	p.Run(ctx, Any, func(news []journal.Telemetry) {
@@ -305,34 +258,4 @@ func TestRun(t *testing.T) {
 	if n < 3 {
 		t.Errorf("%d readings in 30 s", n)
 	}
-}
-
-// FuzzNumbers: any document gives finite readings of all that was asked for, or an error.
-func FuzzNumbers(f *testing.F) {
-	f.Add([]byte(`{"a":[1,{"b/c":"2.5"}]}`), "/a/1/b~1c")
-	f.Add([]byte(`7`), "")
-	f.Fuzz(func(t *testing.T, body []byte, pointer string) {
-		if pointer != "" && pointer[0] != '/' {
-			return // a profile cannot have it
-		}
-		out, err := numbers(body, []radio.TelemetryValue{{Name: "x", Pointer: pointer, Scale: 2}})
-		if err == nil && len(out) != 1 {
-			t.Errorf("%v", out)
-		}
-	})
-}
-
-// FuzzReport: any line of gpsd is an error or a report, and a position lies on Earth.
-func FuzzReport(f *testing.F) {
-	f.Add([]byte(`{"class":"TPV","mode":3,"lat":39,"lon":-77.1,"altMSL":80,"speed":0.1,"eph":4}`))
-	f.Add([]byte(`{"class":"ERROR","message":"no"}`))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		r, err := parseReport(line)
-		if err != nil {
-			return
-		}
-		if p := r.position(); p != nil && (!json.Valid(line) || p[0].Value < -90 || p[0].Value > 90 || p[1].Value < -180 || p[1].Value > 180) {
-			t.Errorf("%+v", p)
-		}
-	})
 }

@@ -1,6 +1,6 @@
 package journal
 
-import "linktrial/internal/radio"
+import "linktrial/internal/telemetrysource"
 
 // Readings of the radio, or of the laptop beside it. Both are [Telemetry].
 const (
@@ -12,16 +12,11 @@ const (
 
 // Telemetry is what one source answered at the record's time.
 type Telemetry struct {
-	Source string              `json:"source"` // name in the radio's profile
-	Kind   radio.TelemetryKind `json:"kind"`
-	Values []Reading           `json:"values,omitempty"`
-	Error  string              `json:"error,omitempty"`
+	Source string               `json:"source"` // name in the radio's profile
+	Kind   telemetrysource.Kind `json:"kind"`
+	Values []Reading            `json:"values,omitempty"`
+	Error  string               `json:"error,omitempty"`
 }
 
-// Reading is one figure.
-type Reading struct {
-	Name    string  `json:"name"`
-	Value   float64 `json:"value"`
-	Unit    string  `json:"unit,omitempty"`
-	Counter bool    `json:"counter,omitempty"` // only grows
-}
+// Reading is one value of a source.
+type Reading = telemetrysource.Reading

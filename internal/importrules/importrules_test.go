@@ -95,7 +95,7 @@ var allowed = map[string][]string{
 	"agents/netif/":            {"agents/netif/settings", "agents/radioonly", "executor/", "internal/"},
 	"agents/netif/settings/":   {},
 	"agents/host/":             {"executor/journal"},
-	"agents/telemetry/":        {"agents/provenance", "executor/journal", "internal/"},
+	"agents/telemetry/":        {"executor/journal", "internal/"},
 	"agents/radiolink/":        {"executor", "internal/"},
 	"agents/path/":             {"executor", "executor/runsheet", "internal/"},
 	// One row for each package of the orchestrator; those below a package go with it.

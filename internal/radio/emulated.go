@@ -3,6 +3,8 @@ package radio
 import (
 	"strconv"
 	"time"
+
+	"linktrial/internal/telemetrysource"
 )
 
 // Unnamed is what a node's radio is called that no lab emulates and nobody has named.
@@ -54,20 +56,20 @@ func EnterpriseColumn(column, row int) string {
 // EmulatedTelemetry is the sources that every emulated radio has: counters by
 // SNMP, read between trials as on a real radio, and the state of the channel by
 // HTTP all the time, because the way there is no part of the radio network.
-func EmulatedTelemetry() []Telemetry {
+func EmulatedTelemetry() []telemetrysource.Source {
 	const source = "the emulator, docs/radios.md"
-	return []Telemetry{
-		{Name: "radio-snmp", Kind: TelemetrySNMP, On: OnEmulated, Source: source, Poll: PollBetweenTrials, IntervalNS: (5 * time.Second).Nanoseconds(),
-			Host: TargetRadio, Port: EmulatedSNMPPort, SNMP: &SNMP{Version: "2c", Community: EmulatedCommunity}, Values: []TelemetryValue{
-				{Name: "in_bytes", OID: OIDIfHCIn, Unit: "B", Scale: 1, Counter: true},
-				{Name: "out_bytes", OID: OIDIfHCOut, Unit: "B", Scale: 1, Counter: true},
-				{Name: "dropped_packets", OID: OIDIfOutDrops, Unit: "packets", Scale: 1, Counter: true},
+	return []telemetrysource.Source{
+		{Name: "radio-snmp", Kind: telemetrysource.KindSNMP, On: telemetrysource.OnEmulated, Origin: source, Poll: telemetrysource.PollBetweenTrials, IntervalNS: (5 * time.Second).Nanoseconds(),
+			Host: telemetrysource.TargetRadio, Port: EmulatedSNMPPort, Settings: &telemetrysource.SNMP{Access: &telemetrysource.SNMPAccess{Version: "2c", Community: EmulatedCommunity}}, Values: []telemetrysource.Value{
+				{Name: "in_bytes", Place: OIDIfHCIn, Unit: "B", Scale: 1, Counter: true},
+				{Name: "out_bytes", Place: OIDIfHCOut, Unit: "B", Scale: 1, Counter: true},
+				{Name: "dropped_packets", Place: OIDIfOutDrops, Unit: "packets", Scale: 1, Counter: true},
 			}},
-		{Name: "radio-http", Kind: TelemetryHTTP, On: OnEmulated, Source: source, Poll: PollAlways, IntervalNS: time.Second.Nanoseconds(),
-			Host: TargetRadio, Port: EmulatedHTTPPort, Path: EmulatedHTTPPath, Values: []TelemetryValue{
-				{Name: "snr", Pointer: "/snr_db", Unit: "dB", Scale: 1},
-				{Name: "queue", Pointer: "/queue_bytes", Unit: "B", Scale: 1},
-				{Name: "rate", Pointer: "/rate_bits_per_second", Unit: "kbit/s", Scale: 1e-3},
+		{Name: "radio-http", Kind: telemetrysource.KindHTTP, On: telemetrysource.OnEmulated, Origin: source, Poll: telemetrysource.PollAlways, IntervalNS: time.Second.Nanoseconds(),
+			Host: telemetrysource.TargetRadio, Port: EmulatedHTTPPort, Settings: &telemetrysource.HTTP{Path: EmulatedHTTPPath}, Values: []telemetrysource.Value{
+				{Name: "snr", Place: "/snr_db", Unit: "dB", Scale: 1},
+				{Name: "queue", Place: "/queue_bytes", Unit: "B", Scale: 1},
+				{Name: "rate", Place: "/rate_bits_per_second", Unit: "kbit/s", Scale: 1e-3},
 			}},
 	}
 }

@@ -1,6 +1,10 @@
 package radio
 
-import "time"
+import (
+	"time"
+
+	"linktrial/internal/telemetrysource"
+)
 
 // Profile is one radio as configured.
 type Profile struct {
@@ -15,8 +19,8 @@ type Profile struct {
 	Figures []Figure `json:"figures"`
 	Notes   []string `json:"notes,omitempty"` // what is known that is not a number
 
-	Attach    *Attach     `json:"attach,omitempty"`    // nil: not known
-	Telemetry []Telemetry `json:"telemetry,omitempty"` // what is read of the radio, see [Profile.Sources]
+	Attach    *Attach                  `json:"attach,omitempty"`    // nil: not known
+	Telemetry []telemetrysource.Source `json:"telemetry,omitempty"` // what is read of the radio, see [Profile.Sources]
 
 	Emulation *Emulation `json:"emulation,omitempty"` // nil: cannot be emulated, Notes say why
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"linktrial/internal/telemetrysource"
 	"linktrial/internal/yamldoc"
 )
 
@@ -53,7 +54,7 @@ func readProfile(d *yamldoc.Document, data []byte, open func(name string) ([]byt
 		seen[f.Name] = true
 		p.Figures = append(p.Figures, f)
 	}
-	p.Attach, p.Telemetry = attach(r.Field("attach")), telemetry(r.Field("telemetry"))
+	p.Attach, p.Telemetry = attach(r.Field("attach")), telemetrysource.Parse(r.Field("telemetry"))
 	if e := r.Field("emulation"); e.Present() {
 		pp := profileParser{file: d.File(), p: p, open: open}
 		p.Emulation = pp.emulation(e)

@@ -306,15 +306,6 @@ func FuzzParseProfile(f *testing.F) {
 		for _, fig := range p.Figures {
 			finite(t, fig.Value)
 		}
-		for _, s := range p.Telemetry {
-			remote := s.Kind != TelemetryHost
-			if s.Name == "" || s.IntervalNS < int64(minPoll) || remote != (s.Host != "") || remote != (s.Port > 0 && s.Port < 1<<16) || (s.Kind == TelemetrySNMP) != (s.SNMP != nil) {
-				t.Errorf("source %+v", s)
-			}
-			for _, v := range s.Values {
-				finite(t, v.Scale)
-			}
-		}
 		if e := p.Emulation; e != nil {
 			if !(e.RateBitsPerSecond >= 1) || e.MTUBytes < minMTU || e.ProcessingDelay < 0 || e.Queue.Bytes < 0 || e.Queue.Packets < 0 || e.Medium == "" || e.Channel.Model == "" {
 				t.Errorf("emulation %+v", e)

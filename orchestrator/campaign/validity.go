@@ -14,6 +14,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/store"
@@ -247,7 +248,9 @@ func (e *Engine) newestReadings(ctx context.Context, v *validity, run string) (m
 // betweenTrials reports whether a source of the radio is only read between trials.
 func (v *validity) betweenTrials(source string) bool {
 	all := slices.Concat(v.sheet.Radio.Sources(false), v.sheet.Radio.Sources(true))
-	return slices.ContainsFunc(all, func(t radio.Telemetry) bool { return t.Name == source && t.Poll == radio.PollBetweenTrials })
+	return slices.ContainsFunc(all, func(t telemetrysource.Source) bool {
+		return t.Name == source && t.Poll == telemetrysource.PollBetweenTrials
+	})
 }
 
 // complete reports whether everything about an attempt is there: every node has
@@ -472,8 +475,11 @@ func bytesText(n int64) string {
 
 // kinds are the sources that a rule is about.
 func kinds(r runsheet.Rule, kind string) bool {
-	host := kind == string(radio.TelemetryHost)
-	return (r == runsheet.RuleTelemetry) != host && kind != string(radio.TelemetryGPSD)
+	about := telemetrysource.AboutNode
+	if r == runsheet.RuleTelemetry {
+		about = telemetrysource.AboutRadio
+	}
+	return telemetrysource.Kind(kind).Is(about)
 }
 
 func judgeReading(j *judged, l *runsheet.ReadingLimit, role radio.Role, readings []report.Telemetry) {

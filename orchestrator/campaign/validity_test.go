@@ -11,6 +11,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 )
@@ -51,7 +52,7 @@ func (r *validRun) all(rest ...radio.Role) {
 }
 
 // read adds one reading to every node's journal, after a time of the run.
-func (r *validRun) read(after time.Duration, kind radio.TelemetryKind, value map[radio.Role]float64, name, unit string) {
+func (r *validRun) read(after time.Duration, kind telemetrysource.Kind, value map[radio.Role]float64, name, unit string) {
 	for role, j := range r.nodes {
 		v, there := value[role]
 		if !there {
@@ -67,7 +68,7 @@ func (r *validRun) read(after time.Duration, kind radio.TelemetryKind, value map
 func (r *validRun) place(after time.Duration, lat, lon float64) {
 	for _, j := range r.nodes {
 		j.Pass(after)
-		j.Add(journal.TypeTelemetry, journal.Telemetry{Source: "gps", Kind: radio.TelemetryGPSD, Values: []journal.Reading{{Name: "latitude", Value: lat, Unit: "°"}, {Name: "longitude", Value: lon, Unit: "°"}}})
+		j.Add(journal.TypeTelemetry, journal.Telemetry{Source: "gps", Kind: telemetrysource.KindGPSD, Values: []journal.Reading{{Name: "latitude", Value: lat, Unit: "°"}, {Name: "longitude", Value: lon, Unit: "°"}}})
 		j.Pass(-after - 10*time.Millisecond)
 	}
 }
@@ -251,35 +252,35 @@ func TestRulesOfValidity(t *testing.T) {
 			r.all(radio.RoleRelay, radio.RoleServer)
 		}, waits: true},
 		"snr: good": {rules: snr, tell: func(r *validRun) {
-			r.read(5*time.Second, radio.TelemetryHTTP, everywhere(3), "snr", "dB")
-			r.read(during, radio.TelemetryHTTP, everywhere(10), "snr", "dB")
-			r.read(after, radio.TelemetryHTTP, everywhere(4), "snr", "dB")
+			r.read(5*time.Second, telemetrysource.KindHTTP, everywhere(3), "snr", "dB")
+			r.read(during, telemetrysource.KindHTTP, everywhere(10), "snr", "dB")
+			r.read(after, telemetrysource.KindHTTP, everywhere(4), "snr", "dB")
 		}},
 		"snr: bad": {rules: snr, tell: func(r *validRun) {
-			r.read(during, radio.TelemetryHTTP, everywhere(9.5), "snr", "dB")
-			r.read(after, radio.TelemetryHTTP, everywhere(40), "snr", "dB")
+			r.read(during, telemetrysource.KindHTTP, everywhere(9.5), "snr", "dB")
+			r.read(after, telemetrysource.KindHTTP, everywhere(40), "snr", "dB")
 		}, mark: "rule telemetry: reading snr of source at the client was 9.5 dB, at least 10 dB is allowed"},
 		"snr: before, after": {rules: snr, tell: func(r *validRun) {
-			r.read(9*time.Second, radio.TelemetrySNMP, everywhere(20), "snr", "dB")
-			r.read(after, radio.TelemetrySNMP, everywhere(2), "snr", "dB")
+			r.read(9*time.Second, telemetrysource.KindSNMP, everywhere(20), "snr", "dB")
+			r.read(after, telemetrysource.KindSNMP, everywhere(2), "snr", "dB")
 		}, mark: "rule telemetry: reading snr of source at the client was 2 dB, at least 10 dB is allowed"},
-		"snr: not yet": {rules: snr, tell: func(r *validRun) { r.read(9*time.Second, radio.TelemetrySNMP, everywhere(20), "snr", "dB") }, waits: true},
-		"snr: none":    {rules: snr, tell: func(r *validRun) { r.read(after, radio.TelemetryHTTP, everywhere(20), "queue", "B") }, undecided: "rule telemetry: no reading of snr at the relay during the attempt"},
+		"snr: not yet": {rules: snr, tell: func(r *validRun) { r.read(9*time.Second, telemetrysource.KindSNMP, everywhere(20), "snr", "dB") }, waits: true},
+		"snr: none":    {rules: snr, tell: func(r *validRun) { r.read(after, telemetrysource.KindHTTP, everywhere(20), "queue", "B") }, undecided: "rule telemetry: no reading of snr at the relay during the attempt"},
 		"temperature: hot": {rules: heat, tell: func(r *validRun) {
-			r.read(during, radio.TelemetryHost, everywhere(91), "temperature", "°C")
-			r.read(after, radio.TelemetryHost, everywhere(40), "temperature", "°C")
+			r.read(during, telemetrysource.KindHost, everywhere(91), "temperature", "°C")
+			r.read(after, telemetrysource.KindHost, everywhere(40), "temperature", "°C")
 		}, mark: "rule temperature: reading temperature of source at the client was 91 °C, at most 85 °C is allowed"},
 		"temperature: radio's": {rules: heat, tell: func(r *validRun) {
-			r.read(during, radio.TelemetrySNMP, everywhere(91), "temperature", "°C")
-			r.read(after, radio.TelemetrySNMP, everywhere(91), "temperature", "°C")
+			r.read(during, telemetrysource.KindSNMP, everywhere(91), "temperature", "°C")
+			r.read(after, telemetrysource.KindSNMP, everywhere(91), "temperature", "°C")
 		}, undecided: "no reading of temperature"},
 		"battery: empty": {rules: battery, tell: func(r *validRun) {
-			r.read(during, radio.TelemetryHost, map[radio.Role]float64{radio.RoleClient: 80, radio.RoleRelay: 80, radio.RoleServer: 9}, "charge", "%")
-			r.read(after, radio.TelemetryHost, everywhere(90), "charge", "%")
+			r.read(during, telemetrysource.KindHost, map[radio.Role]float64{radio.RoleClient: 80, radio.RoleRelay: 80, radio.RoleServer: 9}, "charge", "%")
+			r.read(after, telemetrysource.KindHost, everywhere(90), "charge", "%")
 		}, mark: "rule battery: reading charge of source at the server was 9 %, at least 10 % is allowed"},
 		"position: moved":    {rules: position, tell: func(r *validRun) { r.place(time.Second, 47, 8); r.place(during, 47.0003, 8); r.place(after, 47, 8) }, mark: "rule position: the client was 33.4 m from where it was when the run began, at most 25 m are allowed"},
 		"position: a little": {rules: position, tell: func(r *validRun) { r.place(time.Second, 47, 8); r.place(during, 47.0002, 8); r.place(after, 47.1, 8) }},
-		"position: none":     {rules: position, tell: func(r *validRun) { r.read(after, radio.TelemetryHost, everywhere(90), "charge", "%") }, undecided: "rule position: no position of the client during the attempt"},
+		"position: none":     {rules: position, tell: func(r *validRun) { r.read(after, telemetrysource.KindHost, everywhere(90), "charge", "%") }, undecided: "rule position: no position of the client during the attempt"},
 	} {
 		for _, verdict := range []journal.Verdict{journal.Succeeded, journal.Failed} {
 			t.Run(name+", "+string(verdict), func(t *testing.T) {

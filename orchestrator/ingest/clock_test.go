@@ -10,6 +10,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/storetest"
@@ -53,7 +54,7 @@ func TestSteppedClock(t *testing.T) {
 		relay := storetest.NewJournal(run, radio.RoleRelay)
 		relay.Begin(sheet)
 		for range 9 {
-			relay.Add(journal.TypeTelemetry, journal.Telemetry{Source: "x", Kind: radio.TelemetryHost, Values: []journal.Reading{{Name: "charge", Value: 1}}})
+			relay.Add(journal.TypeTelemetry, journal.Telemetry{Source: "x", Kind: telemetrysource.KindHost, Values: []journal.Reading{{Name: "charge", Value: 1}}})
 		}
 		in := ingest.New(ingest.Config{Store: s})
 		for _, j := range []*storetest.Journal{lead, serve, relay} {

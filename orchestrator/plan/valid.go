@@ -9,6 +9,7 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
 )
@@ -215,7 +216,7 @@ func orNone(u string) string {
 func readingsOf(p *radio.Profile) (units map[string]string, names []string) {
 	units = map[string]string{}
 	for _, t := range slices.Concat(p.Sources(false), p.Sources(true)) {
-		if t.Kind != radio.TelemetrySNMP && t.Kind != radio.TelemetryHTTP {
+		if !t.Kind.Is(telemetrysource.AboutRadio) {
 			continue
 		}
 		for _, v := range t.Values {

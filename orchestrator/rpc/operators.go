@@ -12,6 +12,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/telemetrysource"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/rpc/reply"
@@ -273,11 +274,15 @@ func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv
 func (s *operators) ListProfiles(ctx context.Context, _ *connect.Request[linktrialv1.ListProfilesRequest]) (*connect.Response[linktrialv1.ListProfilesResponse], error) {
 	out := &linktrialv1.ListProfilesResponse{ShippedTopologies: s.cfg.Catalog.ShippedTopologies(), SavedRadios: s.cfg.Catalog.SavedProfiles()}
 	for _, name := range s.cfg.Catalog.Profiles() {
-		b, err := json.Marshal(s.cfg.Catalog.Profile(name))
+		p := s.cfg.Catalog.Profile(name)
+		b, err := json.Marshal(p)
 		if err != nil {
 			return nil, s.cfg.answer(ctx, "list profiles", err)
 		}
 		out.Radios = append(out.Radios, string(b))
+		for i := range p.Telemetry {
+			out.Sources = append(out.Sources, asSource(name, &p.Telemetry[i]))
+		}
 	}
 	for _, name := range s.cfg.Catalog.Topologies() {
 		b, err := json.Marshal(s.cfg.Catalog.Topology(name))
@@ -287,6 +292,18 @@ func (s *operators) ListProfiles(ctx context.Context, _ *connect.Request[linktri
 		out.Topologies = append(out.Topologies, string(b))
 	}
 	return connect.NewResponse(out), nil
+}
+
+// asSource is a source of a radio's profile in words.
+func asSource(radio string, t *telemetrysource.Source) *linktrialv1.TelemetrySource {
+	out := &linktrialv1.TelemetrySource{Radio: radio, Name: t.Name, On: string(t.On), Source: t.Origin, Way: t.Way(), When: t.When()}
+	if d := telemetrysource.Of(t.Kind); d != nil {
+		out.Tells, out.PlaceTitle = d.Tells, d.PlaceTitle
+	}
+	for _, v := range t.Values {
+		out.Values = append(out.Values, &linktrialv1.TelemetryValue{Name: v.Name, Place: v.Place, Unit: v.Unit, Scale: v.Scale, Counter: v.Counter})
+	}
+	return out
 }
 
 // campaignOf checks that a campaign exists.

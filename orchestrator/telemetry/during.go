@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -38,11 +38,18 @@ type Move struct {
 	Metres     float64
 }
 
+func names(kinds []telemetrysource.Kind) (out []string) {
+	for _, k := range kinds {
+		out = append(out, string(k))
+	}
+	return out
+}
+
 // moves pairs latitudes and longitudes, which a receiver gives in one reading.
 func (cs *clocks) moves(ctx context.Context, q *dbsqlc.Queries, all []figure, from, to time.Time) ([]Move, error) {
 	type key struct{ node, source string }
 	first := map[key]point{}
-	rows, err := q.FirstPositions(ctx, cs.run)
+	rows, err := q.FirstPositions(ctx, dbsqlc.FirstPositionsParams{RunID: cs.run, Kinds: names(telemetrysource.Which(telemetrysource.AboutPosition))})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +67,7 @@ func (cs *clocks) moves(ctx context.Context, q *dbsqlc.Queries, all []figure, fr
 	var out []Move
 	for i := range all {
 		f := &all[i]
-		if f.kind != string(radio.TelemetryGPSD) {
+		if !telemetrysource.Kind(f.kind).Is(telemetrysource.AboutPosition) {
 			continue
 		}
 		k := key{f.node, f.source}

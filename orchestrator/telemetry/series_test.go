@@ -13,6 +13,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store/storetest"
 	"linktrial/orchestrator/telemetry"
@@ -44,7 +45,7 @@ func (b *book) add(t *testing.T, at float64, typ journal.Type, body any) {
 
 func (b *book) tell(t *testing.T, at float64, source string, values ...journal.Reading) {
 	t.Helper()
-	b.add(t, at, journal.TypeTelemetry, journal.Telemetry{Source: source, Kind: radio.TelemetryHTTP, Values: values})
+	b.add(t, at, journal.TypeTelemetry, journal.Telemetry{Source: source, Kind: telemetrysource.KindHTTP, Values: values})
 }
 
 func TestSeries(t *testing.T) {
@@ -67,7 +68,7 @@ func TestSeries(t *testing.T) {
 	lead.tell(t, -50, "radio", snr(1), in(1000))
 	lead.tell(t, -1, "radio", snr(2), in(2000))
 	lead.tell(t, 3, "radio", snr(3), in(6000))
-	lead.add(t, 4, journal.TypeTelemetryFailed, journal.Telemetry{Source: "gps", Kind: radio.TelemetryGPSD, Error: "nothing answers"})
+	lead.add(t, 4, journal.TypeTelemetryFailed, journal.Telemetry{Source: "gps", Kind: telemetrysource.KindGPSD, Error: "nothing answers"})
 	lead.tell(t, 12, "radio", snr(4), in(500)) // the radio was switched off and on
 	lead.tell(t, 30, "radio", snr(5), in(900))
 	far.tell(t, 6, "radio", snr(7))

@@ -10,6 +10,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/store/storetest"
@@ -38,7 +39,7 @@ func TestFill(t *testing.T) {
 	lead.tell(t, 2, "radio", snr(2), in(5000)) // 1000 a second, for 2 of 10 seconds
 	lead.tell(t, 6, "radio", snr(9), in(6000)) // 250 a second, for 4
 	lead.tell(t, 12, "radio", snr(4), in(500)) // switched off and on: nothing is known
-	lead.add(t, 13, journal.TypeTelemetryFailed, journal.Telemetry{Source: "gps", Kind: radio.TelemetryGPSD, Error: "nothing\nanswers"})
+	lead.add(t, 13, journal.TypeTelemetryFailed, journal.Telemetry{Source: "gps", Kind: telemetrysource.KindGPSD, Error: "nothing\nanswers"})
 	lead.tell(t, 30, "radio", snr(5), in(900))
 	far.tell(t, 6, "radio", snr(7))
 	for _, b := range []*book{lead, far} {

@@ -247,6 +247,17 @@ func printRadio(p *radio.Profile) error {
 	}); err != nil {
 		return err
 	}
+	if len(p.Telemetry) > 0 {
+		fmt.Println()
+		if err := terminal.Columns("TELEMETRY\tON\tREAD\tWHEN\tSOURCE", func(w io.Writer) {
+			for i := range p.Telemetry {
+				t := &p.Telemetry[i]
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Name, t.On, t.Way(), t.When(), t.Origin)
+			}
+		}); err != nil {
+			return err
+		}
+	}
 	for _, n := range p.Notes {
 		fmt.Printf("\n%s\n", n)
 	}

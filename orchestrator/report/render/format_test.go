@@ -2,14 +2,12 @@ package render
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"linktrial/internal/checkout"
+	"linktrial/internal/docpart"
 )
 
 // Every format says all that the API, the pages and the documents have of it, and no name
@@ -35,27 +33,11 @@ func TestFormatsAreComplete(t *testing.T) {
 // The table in docs/exports.md is that of the formats. Write it with:
 // go test ./orchestrator/report/render -run TestDocumentListsFormats -update
 func TestDocumentListsFormats(t *testing.T) {
-	const begin, end = "<!-- formats -->\n", "<!-- /formats -->"
-	root, err := checkout.Root()
-	require.NoError(t, err)
-	path := filepath.Join(root, "docs", "exports.md")
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(text), begin)
-	require.True(t, found)
-	_, after, found := strings.Cut(rest, end)
-	require.True(t, found)
-	want := before + begin + documented() + end + after
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
-		return
-	}
-	require.Equal(t, want, string(text), "docs/exports.md has not the formats of format.go; write them with: go test ./orchestrator/report/render -run TestDocumentListsFormats -update")
+	docpart.Hold(t, "docs/exports.md", "formats", documented())
 }
 
 func documented() string {
-	var b strings.Builder
-	b.WriteString("| format | file | what it holds | of |\n|---|---|---|---|\n")
+	var rows [][]string
 	for _, f := range Formats() {
 		name := "`" + f.Name + "`"
 		if f.Numbered != ByNothing {
@@ -68,7 +50,7 @@ func documented() string {
 		if of == "" {
 			of = "all"
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", name, f.File, f.Holds, of)
+		rows = append(rows, []string{name, "`" + f.File + "`", f.Holds, of})
 	}
-	return b.String()
+	return docpart.Table([]string{"format", "file", "what it holds", "of"}, rows)
 }

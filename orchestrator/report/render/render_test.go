@@ -2,7 +2,6 @@ package render
 
 import (
 	"encoding/csv"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -17,14 +16,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"linktrial/internal/docpart"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/reporttest"
 	"linktrial/orchestrator/report/wording"
 	"linktrial/protocols/contract"
 )
-
-var update = flag.Bool("update", false, "write testdata/*.golden anew")
 
 func render(t *testing.T, ds *report.Dataset, format string) string {
 	t.Helper()
@@ -65,7 +63,7 @@ func TestGolden(t *testing.T) {
 			t.Run(name+"/"+format, func(t *testing.T) {
 				got := render(t, all[name], format)
 				path := filepath.Join("testdata", name+"."+format+".golden")
-				if *update {
+				if *docpart.Update {
 					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 						t.Fatal(err)
 					}

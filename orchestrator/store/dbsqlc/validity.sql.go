@@ -50,8 +50,13 @@ func (q *Queries) CarriedBytes(ctx context.Context, arg CarriedBytesParams) ([]C
 
 const firstPositions = `-- name: FirstPositions :many
 SELECT DISTINCT ON (node, source, name) node, source, name, value::double precision AS value FROM telemetry
-WHERE run_id = $1 AND kind = 'gpsd' AND name IN ('latitude', 'longitude') AND value IS NOT NULL ORDER BY node, source, name, seq
+WHERE run_id = $1 AND kind = ANY ($2::text[]) AND name IN ('latitude', 'longitude') AND value IS NOT NULL ORDER BY node, source, name, seq
 `
+
+type FirstPositionsParams struct {
+	RunID string
+	Kinds []string
+}
 
 type FirstPositionsRow struct {
 	Node   string
@@ -61,8 +66,8 @@ type FirstPositionsRow struct {
 }
 
 // Where the nodes were when their part in the run began.
-func (q *Queries) FirstPositions(ctx context.Context, runID string) ([]FirstPositionsRow, error) {
-	rows, err := q.db.Query(ctx, firstPositions, runID)
+func (q *Queries) FirstPositions(ctx context.Context, arg FirstPositionsParams) ([]FirstPositionsRow, error) {
+	rows, err := q.db.Query(ctx, firstPositions, arg.RunID, arg.Kinds)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ ORDER BY t.node, t.source, t.seq DESC;
 -- name: FirstPositions :many
 -- Where the nodes were when their part in the run began.
 SELECT DISTINCT ON (node, source, name) node, source, name, value::double precision AS value FROM telemetry
-WHERE run_id = $1 AND kind = 'gpsd' AND name IN ('latitude', 'longitude') AND value IS NOT NULL ORDER BY node, source, name, seq;
+WHERE run_id = $1 AND kind = ANY (sqlc.arg(kinds)::text[]) AND name IN ('latitude', 'longitude') AND value IS NOT NULL ORDER BY node, source, name, seq;
 
 -- name: SetUndecided :exec
 UPDATE attempts SET undecided = sqlc.arg(undecided)::text WHERE run_id = $1 AND trial = $2 AND attempt = $3;

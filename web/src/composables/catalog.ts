@@ -14,6 +14,7 @@ export function useCatalog() {
   return {
     query,
     radios: computed(() => query.data.value?.radios.map((j) => JSON.parse(j) as Profile) ?? []),
+    sources: computed(() => query.data.value?.sources ?? []),
     topologies: computed(() => query.data.value?.topologies.map((j) => JSON.parse(j) as Topology) ?? []),
     savedRadios: computed(() => new Set(query.data.value?.savedRadios ?? [])),
     shipped: computed(() => new Set(query.data.value?.shippedTopologies ?? [])),

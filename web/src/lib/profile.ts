@@ -1,5 +1,5 @@
 // A radio profile as the orchestrator writes it, and its emulation for people.
-import type { Attach, TelemetrySource } from './attach'
+import type { Attach } from './attach'
 import { percent } from './figure'
 import { bitrate, seconds } from './format'
 
@@ -68,7 +68,6 @@ export interface Profile {
   figures: Figure[]
   notes?: string[]
   attach?: Attach
-  telemetry?: TelemetrySource[]
   emulation?: Emulation
   hash: string
 }

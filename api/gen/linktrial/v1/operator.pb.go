@@ -3096,6 +3096,7 @@ type ListProfilesResponse struct {
 	Topologies        []string               `protobuf:"bytes,2,rep,name=topologies,proto3" json:"topologies,omitempty"`                                        // JSON of internal/radio.Topology each
 	ShippedTopologies []string               `protobuf:"bytes,3,rep,name=shipped_topologies,json=shippedTopologies,proto3" json:"shipped_topologies,omitempty"` // names of those that came with Linktrial
 	SavedRadios       []string               `protobuf:"bytes,4,rep,name=saved_radios,json=savedRadios,proto3" json:"saved_radios,omitempty"`                   // names of those that people saved here
+	Sources           []*TelemetrySource     `protobuf:"bytes,5,rep,name=sources,proto3" json:"sources,omitempty"`                                              // what is read of each radio, in the order of radios and of its profile
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -3154,6 +3155,13 @@ func (x *ListProfilesResponse) GetShippedTopologies() []string {
 func (x *ListProfilesResponse) GetSavedRadios() []string {
 	if x != nil {
 		return x.SavedRadios
+	}
+	return nil
+}
+
+func (x *ListProfilesResponse) GetSources() []*TelemetrySource {
+	if x != nil {
+		return x.Sources
 	}
 	return nil
 }
@@ -3426,14 +3434,15 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x06silent\x18\x17 \x01(\bR\x06silentB\n" +
 	"\n" +
 	"\b_battery\"\x15\n" +
-	"\x13ListProfilesRequest\"\xa0\x01\n" +
+	"\x13ListProfilesRequest\"\xd9\x01\n" +
 	"\x14ListProfilesResponse\x12\x16\n" +
 	"\x06radios\x18\x01 \x03(\tR\x06radios\x12\x1e\n" +
 	"\n" +
 	"topologies\x18\x02 \x03(\tR\n" +
 	"topologies\x12-\n" +
 	"\x12shipped_topologies\x18\x03 \x03(\tR\x11shippedTopologies\x12!\n" +
-	"\fsaved_radios\x18\x04 \x03(\tR\vsavedRadios*\xe3\x01\n" +
+	"\fsaved_radios\x18\x04 \x03(\tR\vsavedRadios\x127\n" +
+	"\asources\x18\x05 \x03(\v2\x1d.linktrial.v1.TelemetrySourceR\asources*\xe3\x01\n" +
 	"\bRunState\x12\x19\n" +
 	"\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10RUN_STATE_QUEUED\x10\x01\x12\x17\n" +
@@ -3514,6 +3523,7 @@ var file_linktrial_v1_operator_proto_goTypes = []any{
 	(*Command)(nil),                 // 40: linktrial.v1.Command
 	(*DriverState)(nil),             // 41: linktrial.v1.DriverState
 	(*TelemetryState)(nil),          // 42: linktrial.v1.TelemetryState
+	(*TelemetrySource)(nil),         // 43: linktrial.v1.TelemetrySource
 }
 var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	4,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
@@ -3555,31 +3565,32 @@ var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	41, // 36: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
 	39, // 37: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
 	42, // 38: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
-	5,  // 39: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
-	7,  // 40: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
-	10, // 41: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
-	12, // 42: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
-	14, // 43: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
-	17, // 44: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
-	23, // 45: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
-	32, // 46: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
-	34, // 47: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
-	37, // 48: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
-	6,  // 49: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
-	8,  // 50: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
-	11, // 51: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
-	13, // 52: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
-	15, // 53: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
-	18, // 54: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
-	24, // 55: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
-	33, // 56: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
-	35, // 57: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
-	38, // 58: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
-	49, // [49:59] is the sub-list for method output_type
-	39, // [39:49] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	43, // 39: linktrial.v1.ListProfilesResponse.sources:type_name -> linktrial.v1.TelemetrySource
+	5,  // 40: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
+	7,  // 41: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
+	10, // 42: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
+	12, // 43: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
+	14, // 44: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
+	17, // 45: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
+	23, // 46: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
+	32, // 47: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
+	34, // 48: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
+	37, // 49: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
+	6,  // 50: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
+	8,  // 51: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
+	11, // 52: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
+	13, // 53: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
+	15, // 54: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
+	18, // 55: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
+	24, // 56: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
+	33, // 57: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
+	35, // 58: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
+	38, // 59: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
+	50, // [50:60] is the sub-list for method output_type
+	40, // [40:50] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_operator_proto_init() }

@@ -27,7 +27,7 @@ const (
 type TelemetryState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Source        string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"` // its name in the radio's profile
-	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`     // snmp, http, gpsd, host
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`     // one of internal/telemetrysource.Kinds
 	Values        []*TelemetryReading    `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty"`
 	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`                               // why the last reading failed; values are then those of the one before
 	AgeSeconds    float64                `protobuf:"fixed64,5,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"` // of values
@@ -168,6 +168,191 @@ func (x *TelemetryReading) GetCounter() bool {
 	return false
 }
 
+// TelemetrySource is a source of a radio's profile, in words for people.
+type TelemetrySource struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Radio         string                 `protobuf:"bytes,1,opt,name=radio,proto3" json:"radio,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	On            string                 `protobuf:"bytes,3,opt,name=on,proto3" json:"on,omitempty"`                                   // real, emulated, both: the nodes on which it is read
+	Source        string                 `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`                           // where it is known from that the radio has it
+	Way           string                 `protobuf:"bytes,5,opt,name=way,proto3" json:"way,omitempty"`                                 // SNMP 2c at the radio, port 161
+	When          string                 `protobuf:"bytes,6,opt,name=when,proto3" json:"when,omitempty"`                               // every 5s at most, between trials
+	Tells         string                 `protobuf:"bytes,7,opt,name=tells,proto3" json:"tells,omitempty"`                             // of kinds that have no values in a profile: latitude, longitude …
+	PlaceTitle    string                 `protobuf:"bytes,8,opt,name=place_title,json=placeTitle,proto3" json:"place_title,omitempty"` // what the places of values are: OID
+	Values        []*TelemetryValue      `protobuf:"bytes,9,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TelemetrySource) Reset() {
+	*x = TelemetrySource{}
+	mi := &file_linktrial_v1_telemetry_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TelemetrySource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TelemetrySource) ProtoMessage() {}
+
+func (x *TelemetrySource) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_telemetry_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TelemetrySource.ProtoReflect.Descriptor instead.
+func (*TelemetrySource) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_telemetry_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *TelemetrySource) GetRadio() string {
+	if x != nil {
+		return x.Radio
+	}
+	return ""
+}
+
+func (x *TelemetrySource) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TelemetrySource) GetOn() string {
+	if x != nil {
+		return x.On
+	}
+	return ""
+}
+
+func (x *TelemetrySource) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *TelemetrySource) GetWay() string {
+	if x != nil {
+		return x.Way
+	}
+	return ""
+}
+
+func (x *TelemetrySource) GetWhen() string {
+	if x != nil {
+		return x.When
+	}
+	return ""
+}
+
+func (x *TelemetrySource) GetTells() string {
+	if x != nil {
+		return x.Tells
+	}
+	return ""
+}
+
+func (x *TelemetrySource) GetPlaceTitle() string {
+	if x != nil {
+		return x.PlaceTitle
+	}
+	return ""
+}
+
+func (x *TelemetrySource) GetValues() []*TelemetryValue {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+type TelemetryValue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Place         string                 `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"` // where the source has it
+	Unit          string                 `protobuf:"bytes,3,opt,name=unit,proto3" json:"unit,omitempty"`
+	Scale         float64                `protobuf:"fixed64,4,opt,name=scale,proto3" json:"scale,omitempty"`    // the number read is multiplied with it
+	Counter       bool                   `protobuf:"varint,5,opt,name=counter,proto3" json:"counter,omitempty"` // only grows
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TelemetryValue) Reset() {
+	*x = TelemetryValue{}
+	mi := &file_linktrial_v1_telemetry_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TelemetryValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TelemetryValue) ProtoMessage() {}
+
+func (x *TelemetryValue) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_telemetry_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TelemetryValue.ProtoReflect.Descriptor instead.
+func (*TelemetryValue) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_telemetry_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *TelemetryValue) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TelemetryValue) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *TelemetryValue) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *TelemetryValue) GetScale() float64 {
+	if x != nil {
+		return x.Scale
+	}
+	return 0
+}
+
+func (x *TelemetryValue) GetCounter() bool {
+	if x != nil {
+		return x.Counter
+	}
+	return false
+}
+
 var File_linktrial_v1_telemetry_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_telemetry_proto_rawDesc = "" +
@@ -184,7 +369,24 @@ const file_linktrial_v1_telemetry_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x12\n" +
 	"\x04unit\x18\x03 \x01(\tR\x04unit\x12\x18\n" +
-	"\acounter\x18\x04 \x01(\bR\acounterB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
+	"\acounter\x18\x04 \x01(\bR\acounter\"\xf6\x01\n" +
+	"\x0fTelemetrySource\x12\x14\n" +
+	"\x05radio\x18\x01 \x01(\tR\x05radio\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02on\x18\x03 \x01(\tR\x02on\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\x12\x10\n" +
+	"\x03way\x18\x05 \x01(\tR\x03way\x12\x12\n" +
+	"\x04when\x18\x06 \x01(\tR\x04when\x12\x14\n" +
+	"\x05tells\x18\a \x01(\tR\x05tells\x12\x1f\n" +
+	"\vplace_title\x18\b \x01(\tR\n" +
+	"placeTitle\x124\n" +
+	"\x06values\x18\t \x03(\v2\x1c.linktrial.v1.TelemetryValueR\x06values\"~\n" +
+	"\x0eTelemetryValue\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05place\x18\x02 \x01(\tR\x05place\x12\x12\n" +
+	"\x04unit\x18\x03 \x01(\tR\x04unit\x12\x14\n" +
+	"\x05scale\x18\x04 \x01(\x01R\x05scale\x12\x18\n" +
+	"\acounter\x18\x05 \x01(\bR\acounterB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
 	file_linktrial_v1_telemetry_proto_rawDescOnce sync.Once
@@ -198,18 +400,21 @@ func file_linktrial_v1_telemetry_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_telemetry_proto_rawDescData
 }
 
-var file_linktrial_v1_telemetry_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_linktrial_v1_telemetry_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_linktrial_v1_telemetry_proto_goTypes = []any{
 	(*TelemetryState)(nil),   // 0: linktrial.v1.TelemetryState
 	(*TelemetryReading)(nil), // 1: linktrial.v1.TelemetryReading
+	(*TelemetrySource)(nil),  // 2: linktrial.v1.TelemetrySource
+	(*TelemetryValue)(nil),   // 3: linktrial.v1.TelemetryValue
 }
 var file_linktrial_v1_telemetry_proto_depIdxs = []int32{
 	1, // 0: linktrial.v1.TelemetryState.values:type_name -> linktrial.v1.TelemetryReading
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	3, // 1: linktrial.v1.TelemetrySource.values:type_name -> linktrial.v1.TelemetryValue
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_telemetry_proto_init() }
@@ -223,7 +428,7 @@ func file_linktrial_v1_telemetry_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_telemetry_proto_rawDesc), len(file_linktrial_v1_telemetry_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/telemetry.proto.
  */
 export const file_linktrial_v1_telemetry: GenFile = /*@__PURE__*/
-  fileDesc("ChxsaW5rdHJpYWwvdjEvdGVsZW1ldHJ5LnByb3RvEgxsaW5rdHJpYWwudjEiggEKDlRlbGVtZXRyeVN0YXRlEg4KBnNvdXJjZRgBIAEoCRIMCgRraW5kGAIgASgJEi4KBnZhbHVlcxgDIAMoCzIeLmxpbmt0cmlhbC52MS5UZWxlbWV0cnlSZWFkaW5nEg0KBWVycm9yGAQgASgJEhMKC2FnZV9zZWNvbmRzGAUgASgBIk4KEFRlbGVtZXRyeVJlYWRpbmcSDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoARIMCgR1bml0GAMgASgJEg8KB2NvdW50ZXIYBCABKAhCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM");
+  fileDesc("ChxsaW5rdHJpYWwvdjEvdGVsZW1ldHJ5LnByb3RvEgxsaW5rdHJpYWwudjEiggEKDlRlbGVtZXRyeVN0YXRlEg4KBnNvdXJjZRgBIAEoCRIMCgRraW5kGAIgASgJEi4KBnZhbHVlcxgDIAMoCzIeLmxpbmt0cmlhbC52MS5UZWxlbWV0cnlSZWFkaW5nEg0KBWVycm9yGAQgASgJEhMKC2FnZV9zZWNvbmRzGAUgASgBIk4KEFRlbGVtZXRyeVJlYWRpbmcSDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoARIMCgR1bml0GAMgASgJEg8KB2NvdW50ZXIYBCABKAgitwEKD1RlbGVtZXRyeVNvdXJjZRINCgVyYWRpbxgBIAEoCRIMCgRuYW1lGAIgASgJEgoKAm9uGAMgASgJEg4KBnNvdXJjZRgEIAEoCRILCgN3YXkYBSABKAkSDAoEd2hlbhgGIAEoCRINCgV0ZWxscxgHIAEoCRITCgtwbGFjZV90aXRsZRgIIAEoCRIsCgZ2YWx1ZXMYCSADKAsyHC5saW5rdHJpYWwudjEuVGVsZW1ldHJ5VmFsdWUiWwoOVGVsZW1ldHJ5VmFsdWUSDAoEbmFtZRgBIAEoCRINCgVwbGFjZRgCIAEoCRIMCgR1bml0GAMgASgJEg0KBXNjYWxlGAQgASgBEg8KB2NvdW50ZXIYBSABKAhCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM");
 
 /**
  * TelemetryState is the newest report of one source of a node.
@@ -28,7 +28,7 @@ export type TelemetryState = Message<"linktrial.v1.TelemetryState"> & {
   source: string;
 
   /**
-   * snmp, http, gpsd, host
+   * one of internal/telemetrysource.Kinds
    *
    * @generated from field: string kind = 2;
    */
@@ -96,4 +96,118 @@ export type TelemetryReading = Message<"linktrial.v1.TelemetryReading"> & {
  */
 export const TelemetryReadingSchema: GenMessage<TelemetryReading> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_telemetry, 1);
+
+/**
+ * TelemetrySource is a source of a radio's profile, in words for people.
+ *
+ * @generated from message linktrial.v1.TelemetrySource
+ */
+export type TelemetrySource = Message<"linktrial.v1.TelemetrySource"> & {
+  /**
+   * @generated from field: string radio = 1;
+   */
+  radio: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * real, emulated, both: the nodes on which it is read
+   *
+   * @generated from field: string on = 3;
+   */
+  on: string;
+
+  /**
+   * where it is known from that the radio has it
+   *
+   * @generated from field: string source = 4;
+   */
+  source: string;
+
+  /**
+   * SNMP 2c at the radio, port 161
+   *
+   * @generated from field: string way = 5;
+   */
+  way: string;
+
+  /**
+   * every 5s at most, between trials
+   *
+   * @generated from field: string when = 6;
+   */
+  when: string;
+
+  /**
+   * of kinds that have no values in a profile: latitude, longitude …
+   *
+   * @generated from field: string tells = 7;
+   */
+  tells: string;
+
+  /**
+   * what the places of values are: OID
+   *
+   * @generated from field: string place_title = 8;
+   */
+  placeTitle: string;
+
+  /**
+   * @generated from field: repeated linktrial.v1.TelemetryValue values = 9;
+   */
+  values: TelemetryValue[];
+};
+
+/**
+ * Describes the message linktrial.v1.TelemetrySource.
+ * Use `create(TelemetrySourceSchema)` to create a new message.
+ */
+export const TelemetrySourceSchema: GenMessage<TelemetrySource> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_telemetry, 2);
+
+/**
+ * @generated from message linktrial.v1.TelemetryValue
+ */
+export type TelemetryValue = Message<"linktrial.v1.TelemetryValue"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * where the source has it
+   *
+   * @generated from field: string place = 2;
+   */
+  place: string;
+
+  /**
+   * @generated from field: string unit = 3;
+   */
+  unit: string;
+
+  /**
+   * the number read is multiplied with it
+   *
+   * @generated from field: double scale = 4;
+   */
+  scale: number;
+
+  /**
+   * only grows
+   *
+   * @generated from field: bool counter = 5;
+   */
+  counter: boolean;
+};
+
+/**
+ * Describes the message linktrial.v1.TelemetryValue.
+ * Use `create(TelemetryValueSchema)` to create a new message.
+ */
+export const TelemetryValueSchema: GenMessage<TelemetryValue> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_telemetry, 3);
 

@@ -1,4 +1,4 @@
-package telemetry
+package telemetrysource
 
 import (
 	"encoding/hex"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/gosnmp/gosnmp"
-
-	"linktrial/internal/radio"
 )
 
 // Whatever a radio answers, a figure is one that JSON can hold, or an error.
@@ -43,7 +41,7 @@ func checkFigure(t *testing.T, v *gosnmp.SnmpPDU, scale float64) {
 	if err != nil {
 		return
 	}
-	r, err := reading(&radio.TelemetryValue{Name: "x"}, x*scale)
+	r, err := (&Value{Name: "x", Scale: scale}).reading(x)
 	if err != nil {
 		return
 	}
@@ -57,7 +55,7 @@ func TestSNMPTextsThatAreNoNumbers(t *testing.T) {
 	for _, text := range []string{"NaN", "-inf", "+Inf", "1e400", "", "12 dB"} {
 		x, err := snmpNumber(&gosnmp.SnmpPDU{Type: gosnmp.OctetString, Value: []byte(text)})
 		if err == nil {
-			_, err = reading(&radio.TelemetryValue{Name: "snr"}, x)
+			_, err = (&Value{Name: "snr", Scale: 1}).reading(x)
 		}
 		if err == nil {
 			t.Errorf("%q is taken as a number", text)

@@ -1,6 +1,8 @@
-package telemetry
+package telemetrysource
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 )
@@ -20,4 +22,17 @@ func listedEnv(env func(string) string) func(string) string {
 		}
 		return env(name)
 	}
+}
+
+// secret is the value of a variable that a profile names.
+func (n *Node) secret(name string) (string, error) {
+	env := n.Env
+	if env == nil {
+		env = listedEnv(os.Getenv)
+	}
+	v := env(name)
+	if v == "" {
+		return "", fmt.Errorf("the radio profile names %s as a secret of the radio's SNMP, and the agent's environment has none of that name that %s lists: the node's technician sets both", name, SecretsVariable)
+	}
+	return v, nil
 }

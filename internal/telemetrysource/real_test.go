@@ -1,4 +1,4 @@
-package telemetry
+package telemetrysource
 
 import (
 	"fmt"
@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"linktrial/internal/radio"
 )
 
 // daemon starts a real service in the foreground and ends it with the test.
@@ -58,11 +56,11 @@ func freePort(t *testing.T, network string) int {
 }
 
 // until reads the source again until it says the word.
-func until(t *testing.T, c Config, word string) {
+func until(t *testing.T, n Node, s Source, word string) {
 	t.Helper()
 	var got string
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if got = check(t, c); strings.Contains(got, word) {
+		if got = check(t, n, s); strings.Contains(got, word) {
 			return
 		}
 	}
@@ -80,29 +78,29 @@ func TestRealSNMP(t *testing.T) {
 	}
 	t.Setenv("SNMP_PERSISTENT_DIR", dir)
 	daemon(t, "snmpd", "-f", "-C", "-c", conf, "-Lo", "-I", "-smux")
-	source := func(s *radio.SNMP, values ...radio.TelemetryValue) radio.Telemetry {
-		return radio.Telemetry{Name: "radio", Kind: radio.TelemetrySNMP, IntervalNS: 1, Host: "127.0.0.1", Port: at, SNMP: s, Values: values}
+	source := func(s *SNMPAccess, values ...Value) Source {
+		return Source{Name: "radio", Kind: KindSNMP, IntervalNS: 1, Host: "127.0.0.1", Port: at, Settings: &SNMP{s}, Values: values}
 	}
-	services := radio.TelemetryValue{Name: "services", OID: "1.3.6.1.2.1.1.7.0", Scale: 0.5}
-	two := &radio.SNMP{Version: "2c", Community: "public"}
-	until(t, Config{Sources: []radio.Telemetry{source(two, services)}}, "radio services=36 ")
+	services := Value{Name: "services", Place: "1.3.6.1.2.1.1.7.0", Scale: 0.5}
+	two := &SNMPAccess{Version: "2c", Community: "public"}
+	until(t, Node{}, source(two, services), "radio services=36 ")
 
 	secrets := map[string]string{"A": "authsecret1", "P": "privsecret1", "WRONG": "other-secret"}
 	env := func(name string) string { return secrets[name] }
-	three := radio.SNMP{Version: "3", User: "reader", Auth: "sha256", AuthEnv: "A", Privacy: "aes", PrivacyEnv: "P"}
-	until(t, Config{Env: env, Sources: []radio.Telemetry{source(&three, services)}}, "radio services=36 ")
+	three := SNMPAccess{Version: "3", User: "reader", Auth: "sha256", AuthEnv: "A", Privacy: "aes", PrivacyEnv: "P"}
+	until(t, Node{Env: env}, source(&three, services), "radio services=36 ")
 
 	wrong := three
 	wrong.AuthEnv = "WRONG"
-	got := check(t, Config{Env: env, Sources: []radio.Telemetry{source(&wrong, services)}})
+	got := check(t, Node{Env: env}, source(&wrong, services))
 	if !strings.Contains(got, "radio ! SNMP at 127.0.0.1:") || strings.Contains(got, "other-secret") {
 		t.Errorf("a wrong secret: %s", got)
 	}
-	got = check(t, Config{Sources: []radio.Telemetry{source(two, radio.TelemetryValue{Name: "snr", OID: "1.3.6.1.4.1.32473.7.2.1", Scale: 1})}})
+	got = check(t, Node{}, source(two, Value{Name: "snr", Place: "1.3.6.1.4.1.32473.7.2.1", Scale: 1}))
 	if !strings.Contains(got, "snr (1.3.6.1.4.1.32473.7.2.1) at 127.0.0.1:") || !strings.Contains(got, "the radio has no such object") {
 		t.Errorf("an object that is not there: %s", got)
 	}
-	got = check(t, Config{Sources: []radio.Telemetry{source(two, radio.TelemetryValue{Name: "name", OID: "1.3.6.1.2.1.1.5.0", Scale: 1})}})
+	got = check(t, Node{}, source(two, Value{Name: "name", Place: "1.3.6.1.2.1.1.5.0", Scale: 1}))
 	if !strings.Contains(got, `expected a number, found the text "the-radio"`) {
 		t.Errorf("a text: %s", got)
 	}
@@ -137,7 +135,7 @@ func TestRealGPSD(t *testing.T) {
 	t.Cleanup(func() { receiver.Close(); <-done })
 	at := freePort(t, "tcp")
 	daemon(t, "gpsd", "-N", "-n", "-b", "-S", fmt.Sprint(at), "tcp://"+receiver.Addr().String())
-	until(t, Config{Sources: []radio.Telemetry{{Name: "gps", Kind: radio.TelemetryGPSD, IntervalNS: 1, Host: "127.0.0.1", Port: at}}}, "gps latitude=39.0123 ° longitude=-77.1 ° elevation=80.5 m")
+	until(t, Node{}, Source{Name: "gps", Kind: KindGPSD, IntervalNS: 1, Host: "127.0.0.1", Port: at}, "gps latitude=39.0123 ° longitude=-77.1 ° elevation=80.5 m")
 }
 
 // sentence is a line of NMEA 0183 with its checksum.
@@ -153,5 +151,5 @@ func sentence(body string) string {
 func TestRealGPSDWithoutReceiver(t *testing.T) {
 	at := freePort(t, "tcp")
 	daemon(t, "gpsd", "-N", "-n", "-S", fmt.Sprint(at), "-F", filepath.Join(t.TempDir(), "control.sock"))
-	until(t, Config{Sources: []radio.Telemetry{{Name: "gps", Kind: radio.TelemetryGPSD, IntervalNS: 1, Host: "127.0.0.1", Port: at}}}, "has no receiver")
+	until(t, Node{}, Source{Name: "gps", Kind: KindGPSD, IntervalNS: 1, Host: "127.0.0.1", Port: at}, "has no receiver")
 }

@@ -1,11 +1,9 @@
-package telemetry
+package telemetrysource
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"linktrial/internal/radio"
 )
 
 // A profile gets only those variables of the agent's environment that its technician
@@ -13,9 +11,8 @@ import (
 func TestOnlyListedSecrets(t *testing.T) {
 	t.Setenv("RADIO_COMMUNITY", "field")
 	t.Setenv("LINKTRIAL_TOKEN", "ltp_secret")
-	p := New(Config{})
 	dial := func(name string) (string, error) {
-		g, err := dialSNMP(t.Context(), &radio.SNMP{Version: "2c", CommunityEnv: name}, "127.0.0.1", 161, p.cfg.Env)
+		g, err := dialSNMP(t.Context(), &SNMPAccess{Version: "2c", CommunityEnv: name}, "127.0.0.1", 161, new(Node).secret)
 		if err != nil {
 			return "", err
 		}

@@ -1,4 +1,4 @@
-package telemetry
+package telemetrysource
 
 import (
 	"bufio"
@@ -11,17 +11,36 @@ import (
 	"net"
 	"time"
 
-	"linktrial/executor/journal"
+	"linktrial/internal/yamldoc"
 )
 
 // maxReport is the longest line of gpsd that is read; its protocol's own bound
 // is 10240 (gpsd_json(5)).
 const maxReport = 10240
 
-// readGPSD waits for one position of gpsd: a client that watches gets a report
+// KindGPSD is the position, by gpsd's JSON protocol.
+const KindGPSD Kind = "gpsd"
+
+var gpsdKind = Definition{
+	Kind: KindGPSD, Title: "gpsd", About: AboutPosition,
+	Help:  "position, from gpsd",
+	Keys:  []Key{{"target", "host or host:port of gpsd"}},
+	Tells: "latitude, longitude, altitude and speed", Poll: PollAlways, Interval: nodeInterval, Host: "127.0.0.1", Port: 2947,
+	Remedy:   "connect the receiver, see that gpsd runs ('cgps' shows a position) and that the antenna sees the sky; or run without a position",
+	settings: func() Settings { return &GPSD{} },
+}
+
+// GPSD has no settings but where it answers.
+type GPSD struct{}
+
+func (*GPSD) parse(yamldoc.Mapping, *Source) {}
+
+func (*GPSD) way(s *Source) string { return gpsdKind.at(s, gpsdKind.Title) }
+
+// read waits for one position of gpsd: a client that watches gets a report
 // with each fix, once a second with most receivers (gpsd_json(5)).
-func readGPSD(ctx context.Context, host string, port int) ([]journal.Reading, error) {
-	place := hostPort(host, port)
+func (*GPSD) read(ctx context.Context, s *Source, host string, _ *Node) ([]Reading, error) {
+	place := hostPort(host, s.Port)
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", place)
 	if err != nil {
@@ -91,15 +110,15 @@ func parseReport(line []byte) (*report, error) {
 }
 
 // position is the readings of a fix, or nil.
-func (r *report) position() []journal.Reading {
+func (r *report) position() []Reading {
 	within := func(x *float64, bound float64) bool { return x != nil && math.Abs(*x) <= bound }
 	if r.Class != "TPV" || r.Mode < 2 || !within(r.Lat, 90) || !within(r.Lon, 180) {
 		return nil
 	}
-	out := []journal.Reading{{Name: "latitude", Value: *r.Lat, Unit: "°"}, {Name: "longitude", Value: *r.Lon, Unit: "°"}}
+	out := []Reading{{Name: "latitude", Value: *r.Lat, Unit: "°"}, {Name: "longitude", Value: *r.Lon, Unit: "°"}}
 	add := func(name, unit string, x *float64) {
 		if x != nil {
-			out = append(out, journal.Reading{Name: name, Value: *x, Unit: unit})
+			out = append(out, Reading{Name: name, Value: *x, Unit: unit})
 		}
 	}
 	if r.Mode >= 3 {

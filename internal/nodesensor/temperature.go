@@ -1,4 +1,4 @@
-package provenance
+package nodesensor
 
 import (
 	"path/filepath"

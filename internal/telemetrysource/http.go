@@ -1,4 +1,4 @@
-package telemetry
+package telemetrysource
 
 import (
 	"bytes"
@@ -12,20 +12,74 @@ import (
 	"strconv"
 	"strings"
 
-	"linktrial/executor/journal"
-	"linktrial/internal/radio"
+	"linktrial/internal/yamldoc"
 )
 
 // maxDocument is the longest answer that is read, in bytes.
 const maxDocument = 1 << 20
 
-func readHTTP(ctx context.Context, t *radio.Telemetry, host string) ([]journal.Reading, error) {
-	place := hostPort(host, t.Port)
+// KindHTTP is a JSON document by GET.
+const KindHTTP Kind = "http"
+
+var httpKind = Definition{
+	Kind: KindHTTP, Title: "HTTP", About: AboutRadio,
+	Help: "a JSON document, by GET",
+	Keys: []Key{
+		{"target", "`radio`, a host, or host:port"},
+		{"path", "such as `/status.json`"},
+		{"tls", "true: by HTTPS, at port 443 unless stated"},
+		{"values", "`{name, pointer}`, the pointer as in RFC 6901, with `unit`, `scale` and `counter`"},
+	},
+	Place: pointer, PlaceKey: "pointer", PlaceTitle: "Place in the answer",
+	Poll: PollBetweenTrials, Interval: radioInterval, Port: 80,
+	Remedy:   "see that the radio's page opens from this node at the address and path of the profile; or take the source out of the profile",
+	settings: func() Settings { return &HTTP{} },
+}
+
+// HTTP is where a source's document is.
+type HTTP struct {
+	Path string `json:"path,omitempty"` // "/status.json"
+	TLS  bool   `json:"tls,omitempty"`
+}
+
+func (h *HTTP) parse(m yamldoc.Mapping, s *Source) {
+	if h.TLS = m.Field("tls").Bool(false); h.TLS {
+		s.Port = 443
+	}
+	f := m.Field("path").Required()
+	if h.Path = f.String(""); h.Path != "" && (h.Path[0] != '/' || strings.ContainsAny(h.Path, " #\x00\r\n\t")) {
+		f.Problem(`expected a path such as "/status.json", found %q`, h.Path)
+	}
+}
+
+func (h *HTTP) way(s *Source) string {
+	title := httpKind.Title
+	if h.TLS {
+		title = "HTTPS"
+	}
+	return httpKind.at(s, title, h.Path)
+}
+
+// pointer is a JSON pointer, RFC 6901, section 3.
+func pointer(v yamldoc.Value) string {
+	s := v.String("")
+	ok := (s == "" || s[0] == '/') && len(s) <= 256
+	for i := range len(s) {
+		ok = ok && (s[i] != '~' || i+1 < len(s) && (s[i+1] == '0' || s[i+1] == '1'))
+	}
+	if !ok {
+		v.Problem(`expected a JSON pointer (RFC 6901) such as "/radio/snr", found %q`, s)
+	}
+	return s
+}
+
+func (h *HTTP) read(ctx context.Context, s *Source, host string, _ *Node) ([]Reading, error) {
+	place := hostPort(host, s.Port)
 	u := url.URL{Scheme: "http", Host: place}
-	if t.TLS {
+	if h.TLS {
 		u.Scheme = "https"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String()+t.Path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String()+h.Path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("HTTP at %s: %w", place, err)
 	}
@@ -43,42 +97,42 @@ func readHTTP(ctx context.Context, t *radio.Telemetry, host string) ([]journal.R
 	}
 	defer func() { _ = res.Body.Close() }() // it was read as far as wanted
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("HTTP at %s answers %s for %s", place, res.Status, t.Path)
+		return nil, fmt.Errorf("HTTP at %s answers %s for %s", place, res.Status, h.Path)
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
 	if err != nil {
 		return nil, describeError("HTTP", place, err)
 	}
 	if len(body) > maxDocument {
-		return nil, fmt.Errorf("HTTP at %s answers more than %d bytes for %s", place, maxDocument, t.Path)
+		return nil, fmt.Errorf("HTTP at %s answers more than %d bytes for %s", place, maxDocument, h.Path)
 	}
-	values, err := numbers(body, t.Values)
+	values, err := numbers(body, s.Values)
 	if err != nil {
-		return nil, fmt.Errorf("%s at %s: %w", t.Path, place, err)
+		return nil, fmt.Errorf("%s at %s: %w", h.Path, place, err)
 	}
 	return values, nil
 }
 
 // numbers takes figures from a JSON document.
-func numbers(body []byte, want []radio.TelemetryValue) ([]journal.Reading, error) {
+func numbers(body []byte, want []Value) ([]Reading, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
 	var doc any
 	if err := dec.Decode(&doc); err != nil {
 		return nil, fmt.Errorf("the answer is not JSON: %w", err)
 	}
-	out := make([]journal.Reading, len(want))
+	out := make([]Reading, len(want))
 	for i, v := range want {
-		found, err := resolve(doc, v.Pointer)
+		found, err := resolve(doc, v.Place)
 		if err != nil {
-			return nil, fmt.Errorf("%s (%s): %w", v.Name, v.Pointer, err)
+			return nil, fmt.Errorf("%s (%s): %w", v.Name, v.Place, err)
 		}
 		x, err := number(found)
 		if err != nil {
-			return nil, fmt.Errorf("%s (%s): %w", v.Name, v.Pointer, err)
+			return nil, fmt.Errorf("%s (%s): %w", v.Name, v.Place, err)
 		}
-		if out[i], err = reading(&want[i], x*v.Scale); err != nil {
-			return nil, fmt.Errorf("%s (%s): %w", v.Name, v.Pointer, err)
+		if out[i], err = want[i].reading(x); err != nil {
+			return nil, fmt.Errorf("%s (%s): %w", v.Name, v.Place, err)
 		}
 	}
 	return out, nil
@@ -90,11 +144,7 @@ func number(v any) (float64, error) {
 	case json.Number:
 		return x.Float64()
 	case string:
-		f, err := strconv.ParseFloat(strings.TrimSpace(x), 64)
-		if err != nil {
-			return 0, fmt.Errorf("expected a number, found the text %q", x[:min(len(x), 40)])
-		}
-		return f, nil
+		return numberIn(x)
 	case bool:
 		if x {
 			return 1, nil
