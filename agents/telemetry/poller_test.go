@@ -226,10 +226,11 @@ func TestOnlyNamedAddresses(t *testing.T) {
 	}, telemetrysource.Value{Name: "x", Place: "/0", Scale: 1})
 	gps, snmp := src, src
 	gps.Kind, gps.Settings, snmp.Kind, snmp.Settings = telemetrysource.KindGPSD, nil, telemetrysource.KindSNMP, &telemetrysource.SNMP{Access: &telemetrysource.SNMPAccess{Version: "2c"}}
+	console := telemetrysource.Source{Name: "console", Kind: telemetrysource.KindSerial, Settings: &telemetrysource.Serial{Device: "/dev/ttyUSB0"}}
 	atRadio := src
 	atRadio.Host = telemetrysource.TargetRadio
 	for _, c := range [][]string{nil, {"127.0.0.1:1"}, {src.Host}} {
-		got := New(Config{Sources: []telemetrysource.Source{src, gps, snmp, atRadio}, Named: c, Radio: "127.0.0.1"}).Check(t.Context())
+		got := New(Config{Sources: []telemetrysource.Source{src, gps, snmp, atRadio, console}, Named: c, Radio: "127.0.0.1"}).Check(t.Context())
 		for _, s := range got {
 			if !strings.HasPrefix(s.Error, "refused: ") || !strings.Contains(s.Error, "no telemetry address of the signed assignment") {
 				t.Errorf("named %v: %s source has %q", c, s.Kind, s.Error)

@@ -68,7 +68,7 @@ type Settings interface {
 }
 
 // list is every kind, in the order of documents.
-var list = []*Definition{&snmpKind, &httpKind, &gpsdKind, &hostKind}
+var list = []*Definition{&snmpKind, &httpKind, &serialKind, &gpsdKind, &hostKind}
 
 // Kinds is every kind, in the order of documents.
 func Kinds() []*Definition { return slices.Clone(list) }

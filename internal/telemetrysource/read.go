@@ -20,6 +20,9 @@ type Node struct {
 	// PowerSupplies and ThermalZones are the kernel's folders; empty: those of
 	// [nodesensor].
 	PowerSupplies, ThermalZones string
+	// SerialDevices are those at which radios' consoles are; nil: those that
+	// [SerialVariable] lists.
+	SerialDevices []string
 }
 
 // Read asks a source once, at host where it has one, and returns what it answered within

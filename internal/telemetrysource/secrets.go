@@ -16,12 +16,16 @@ const SecretsVariable = "LINKTRIAL_RADIO_SECRETS"
 // listedEnv looks up the variables that the node's technician has listed, and no others.
 func listedEnv(env func(string) string) func(string) string {
 	return func(name string) string {
-		listed := strings.FieldsFunc(env(SecretsVariable), func(r rune) bool { return r == ' ' || r == ',' })
-		if !slices.Contains(listed, name) {
+		if !slices.Contains(words(env(SecretsVariable)), name) {
 			return ""
 		}
 		return env(name)
 	}
+}
+
+// words are those of a list that spaces or commas separate.
+func words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ' ' || r == ',' })
 }
 
 // secret is the value of a variable that a profile names.

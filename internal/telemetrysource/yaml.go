@@ -3,6 +3,7 @@ package telemetrysource
 import (
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,11 +50,13 @@ func Parse(v yamldoc.Value) []Source {
 var common = []string{"name", "kind", "on", "source", "poll", "interval"}
 
 func parseSource(v yamldoc.Value) Source {
-	keys, kinds := common, []string{}
+	keys, kinds := slices.Clone(common), []string{}
 	for _, d := range list {
 		kinds = append(kinds, string(d.Kind))
 		for _, k := range d.Keys {
-			keys = append(keys, k.Name)
+			if !slices.Contains(keys, k.Name) {
+				keys = append(keys, k.Name)
+			}
 		}
 	}
 	m := v.Mapping(keys...)
