@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,15 +13,20 @@ import (
 
 	"linktrial/agents/provenance"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/radio"
 )
 
-// KindAttach is the check of how the node is connected to the radio.
-const KindAttach = "attach"
+var attachCheck = nodeCheck{checkkind.Attach, func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check {
+	if c.Emulated { // the emulator attaches its own
+		return nil
+	}
+	return one(c.checkAttach())
+}}
 
 // checkAttach compares the node with the attach section of the radio's profile.
 func (c Config) checkAttach() *linktrialv1.Check {
-	check := &linktrialv1.Check{Kind: KindAttach, Expected: "as the profile of the radio says",
+	check := &linktrialv1.Check{Expected: "as the profile of the radio says",
 		Meaning: "the node is set up otherwise than the radio needs it: packets take another way, or none"}
 	p := c.Profile
 	if p == nil || p.Attach == nil {

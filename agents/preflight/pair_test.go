@@ -14,6 +14,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
@@ -119,10 +120,10 @@ func TestPairs(t *testing.T) {
 	pairs := &linktrialv1.PreflightRequest{Peers: peer, PairsOnly: true, MtuBytes: 1500}
 
 	r := look(t, inside, pairs)
-	expect(t, of(t, r, KindReach), ok, "10 of 10")
-	expect(t, of(t, r, KindMTU), ok, "1500 bytes pass")
-	expect(t, of(t, r, KindRate), ok, "32 packets of 1500 bytes each way")
-	expect(t, of(t, r, KindAddress), ok, "no other machine")
+	expect(t, of(t, r, checkkind.Reach.Name), ok, "10 of 10")
+	expect(t, of(t, r, checkkind.MTU.Name), ok, "1500 bytes pass")
+	expect(t, of(t, r, checkkind.Rate.Name), ok, "32 packets of 1500 bytes each way")
+	expect(t, of(t, r, checkkind.Address.Name), ok, "no other machine")
 	if len(r.Checks) != 4 || len(r.Links) != 1 {
 		t.Fatalf("%v", r)
 	}
@@ -132,20 +133,20 @@ func TestPairs(t *testing.T) {
 
 	// The wanted size does not fit the node's own interface.
 	pairs.MtuBytes = 1600
-	expect(t, of(t, look(t, inside, pairs), KindMTU), failed, "packets of 1492 bytes pass, of 1600 bytes do not", "own interface")
+	expect(t, of(t, look(t, inside, pairs), checkkind.MTU.Name), failed, "packets of 1492 bytes pass, of 1600 bytes do not", "own interface")
 
 	// The peer's answers are too large for its interface, and are lost silently on the way.
 	pairs.MtuBytes = 1500
 	set(1, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, 1492) })
-	expect(t, of(t, look(t, inside, pairs), KindMTU), failed, "of 1492 bytes pass, of 1500 bytes do not")
+	expect(t, of(t, look(t, inside, pairs), checkkind.MTU.Name), failed, "of 1492 bytes pass, of 1500 bytes do not")
 	set(1, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, 1500) })
 
 	// Nobody at the other end.
 	absent := &linktrialv1.PreflightRequest{Peers: []*linktrialv1.PreflightPeer{{Name: "server", RadioAddress: "10.99.0.7"}}, PairsOnly: true}
 	r = look(t, inside, absent)
-	expect(t, of(t, r, KindReach), failed, "no answer")
-	expect(t, of(t, r, KindMTU), notChecked)
-	expect(t, of(t, r, KindRate), notChecked, "not reached")
+	expect(t, of(t, r, checkkind.Reach.Name), failed, "no answer")
+	expect(t, of(t, r, checkkind.MTU.Name), notChecked)
+	expect(t, of(t, r, checkkind.Rate.Name), notChecked, "not reached")
 	if l := r.Links[0]; l.Reachable || l.Loss != 1 || l.RttSeconds != 0 {
 		t.Errorf("link %v", l)
 	}
@@ -159,9 +160,9 @@ func TestNoICMP(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := look(t, inside, &linktrialv1.PreflightRequest{Peers: peer, PairsOnly: true, MtuBytes: 1500})
-	expect(t, of(t, r, KindReach), warning, "while TCP is answered", "nft list ruleset")
-	expect(t, of(t, r, KindMTU), notChecked, "no ICMP")
-	expect(t, of(t, r, KindRate), notChecked, "no ICMP")
+	expect(t, of(t, r, checkkind.Reach.Name), warning, "while TCP is answered", "nft list ruleset")
+	expect(t, of(t, r, checkkind.MTU.Name), notChecked, "no ICMP")
+	expect(t, of(t, r, checkkind.Rate.Name), notChecked, "no ICMP")
 	if len(r.Links) != 0 {
 		t.Errorf("links %v", r.Links)
 	}
@@ -186,10 +187,10 @@ func TestRate(t *testing.T) {
 		return func(c *Config) { c.Profile = p }
 	}
 	limit(50_000)
-	expect(t, of(t, look(t, inside, pairs, of400("400 kbit/s")), KindRate), ok, "kbit/s there and", "32 packets")
-	expect(t, of(t, look(t, inside, pairs, of400("1000 Mbit/s")), KindRate), warning, "antennas")
+	expect(t, of(t, look(t, inside, pairs, of400("400 kbit/s")), checkkind.Rate.Name), ok, "kbit/s there and", "32 packets")
+	expect(t, of(t, look(t, inside, pairs, of400("1000 Mbit/s")), checkkind.Rate.Name), warning, "antennas")
 	limit(1000)
-	expect(t, of(t, look(t, inside, pairs), KindRate), notChecked, "skipped: a packet of 1500 bytes takes", "even 4 of them would hold the radio")
+	expect(t, of(t, look(t, inside, pairs), checkkind.Rate.Name), notChecked, "skipped: a packet of 1500 bytes takes", "even 4 of them would hold the radio")
 }
 
 func TestAttach(t *testing.T) {
@@ -208,10 +209,10 @@ func TestAttach(t *testing.T) {
 		return func(c *Config) { c.Profile, c.Role = p, radio.RoleClient }
 	}
 	self := &linktrialv1.PreflightRequest{}
-	expect(t, of(t, look(t, inside, self), KindAttach), notChecked, "does not state how")
-	expect(t, of(t, look(t, inside, self, func(c *Config) { c.Emulated = true }), KindTelemetry), notChecked)
+	expect(t, of(t, look(t, inside, self), checkkind.Attach.Name), notChecked, "does not state how")
+	expect(t, of(t, look(t, inside, self, func(c *Config) { c.Emulated = true }), checkkind.Telemetry.Name), notChecked)
 	whole := profile("address: 10.99.0.1/24, routes: [{to: 10.99.0.0/24}, {to: 10.98.0.0/16, via: 10.99.0.2}], forwarding: false")
-	expect(t, of(t, look(t, inside, self, whole), KindAttach), failed, "no route to 10.98.0.0/16 by 10.99.0.2", "ip route add 10.98.0.0/16 via 10.99.0.2 dev radio0")
+	expect(t, of(t, look(t, inside, self, whole), checkkind.Attach.Name), failed, "no route to 10.98.0.0/16 by 10.99.0.2", "ip route add 10.98.0.0/16 via 10.99.0.2 dev radio0")
 	set(0, func(h *netlink.Handle, l netlink.Link) error {
 		_, dst, err := net.ParseCIDR("10.98.0.0/16")
 		if err != nil {
@@ -219,19 +220,19 @@ func TestAttach(t *testing.T) {
 		}
 		return h.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: dst, Gw: net.ParseIP("10.99.0.2")})
 	})
-	expect(t, of(t, look(t, inside, self, whole), KindAttach), ok, "interface radio0, 10.99.0.1/24, MTU 1500 bytes, route to 10.99.0.0/24, route to 10.98.0.0/16 by 10.99.0.2, forwarding off")
-	expect(t, of(t, look(t, inside, self, profile("address: 10.99.0.1/16, forwarding: true")), KindAttach), failed,
+	expect(t, of(t, look(t, inside, self, whole), checkkind.Attach.Name), ok, "interface radio0, 10.99.0.1/24, MTU 1500 bytes, route to 10.99.0.0/24, route to 10.98.0.0/16 by 10.99.0.2, forwarding off")
+	expect(t, of(t, look(t, inside, self, profile("address: 10.99.0.1/16, forwarding: true")), checkkind.Attach.Name), failed,
 		"address 10.99.0.1/16 is missing, there is 10.99.0.1/24", "forwarding is not on", "sysctl net.ipv4.ip_forward=1")
-	expect(t, of(t, look(t, inside, self, profile("interface: eth7")), KindAttach), failed, "there is no interface eth7; the radio is reached so: by cable")
-	expect(t, of(t, look(t, inside, self, profile("interface: lo")), KindAttach), failed, "the agent uses interface radio0, the radio is at lo", "--device lo", "MTU 65536 bytes, not 1500")
+	expect(t, of(t, look(t, inside, self, profile("interface: eth7")), checkkind.Attach.Name), failed, "there is no interface eth7; the radio is reached so: by cable")
+	expect(t, of(t, look(t, inside, self, profile("interface: lo")), checkkind.Attach.Name), failed, "the agent uses interface radio0, the radio is at lo", "--device lo", "MTU 65536 bytes, not 1500")
 }
 
 func TestSelf(t *testing.T) {
 	inside, set := wire(t)
 	self := &linktrialv1.PreflightRequest{MtuBytes: 1500}
 	r := look(t, inside, self)
-	expect(t, of(t, r, KindRadio), ok)
-	expect(t, of(t, r, KindTraffic), ok, "nothing")
+	expect(t, of(t, r, checkkind.Radio.Name), ok)
+	expect(t, of(t, r, checkkind.Traffic.Name), ok, "nothing")
 
 	// Somebody uses the air.
 	var other net.Conn
@@ -257,15 +258,15 @@ func TestSelf(t *testing.T) {
 	close(stop)
 	<-done
 	other.Close()
-	expect(t, of(t, r, KindTraffic), failed, "tcpdump")
+	expect(t, of(t, r, checkkind.Traffic.Name), failed, "tcpdump")
 
 	set(1, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetDown(l) })
-	expect(t, of(t, look(t, inside, self), KindRadio), failed, "carrier")
+	expect(t, of(t, look(t, inside, self), checkkind.Radio.Name), failed, "carrier")
 	set(0, func(h *netlink.Handle, l netlink.Link) error { return h.LinkDel(l) })
 	r = look(t, inside, self)
-	expect(t, of(t, r, KindRadio), failed, "there is no interface radio0")
-	expect(t, of(t, r, KindTraffic), unknown)
-	if !strings.Contains(of(t, r, KindRadio).Remedy, "--device") {
+	expect(t, of(t, r, checkkind.Radio.Name), failed, "there is no interface radio0")
+	expect(t, of(t, r, checkkind.Traffic.Name), unknown)
+	if !strings.Contains(of(t, r, checkkind.Radio.Name).Remedy, "--device") {
 		t.Error("no remedy")
 	}
 }

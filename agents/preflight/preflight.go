@@ -20,6 +20,7 @@ import (
 	"linktrial/agents/telemetry"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/radio"
 )
 
@@ -73,18 +74,6 @@ type Report struct {
 	TransferError string // why the node could not do its part, or all of it; empty: it could
 }
 
-// Kinds of checks, as [linktrialv1.Check] names them.
-const (
-	KindClock   = "clock"
-	KindDisk    = "disk"
-	KindBattery = "battery"
-	KindDrivers = "drivers"
-	KindRadio   = "radio"
-	KindTraffic = "traffic"
-	KindReach   = "reach"
-	KindMTU     = "mtu"
-)
-
 // Short names for the states of a check.
 const (
 	notChecked = linktrialv1.CheckState_CHECK_STATE_UNSPECIFIED
@@ -94,25 +83,31 @@ const (
 	unknown    = linktrialv1.CheckState_CHECK_STATE_UNKNOWN
 )
 
+// nodeCheck looks at the node itself. What it returns is nil where the check does not
+// apply.
+type nodeCheck struct {
+	kind *checkkind.Kind
+	look func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check
+}
+
+// nodeChecks are made in this order: traffic first, while the other nodes do not probe yet
+// either.
+var nodeChecks = []nodeCheck{trafficCheck, radioCheck, clockCheck, timeCheck, diskCheck, batteryCheck, driversCheck, attachCheck, telemetryCheck}
+
+func one(c *linktrialv1.Check) []*linktrialv1.Check { return []*linktrialv1.Check{c} }
+
 // Run carries a preflight out. The checks of the node itself take some seconds,
 // those of the peers up to a minute and a half each where no answer comes back.
 // It ends early, with what it has, when ctx does.
 func Run(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) Report {
 	var r Report
 	if !w.PairsOnly {
-		// Traffic first: the other nodes do not probe yet either.
-		r.add(c.checkTraffic(ctx)...)
-		r.add(c.checkRadios(int(w.MtuBytes))...)
-		r.add(c.checkClock(ctx), c.checkTimeService(ctx), c.checkDisk(), checkBattery())
-		r.add(c.checkDrivers(ctx, w.Treatments)...)
-		if !c.Emulated { // the emulator attaches its own
-			r.add(c.checkAttach())
+		for _, n := range nodeChecks {
+			for _, check := range n.look(ctx, c, w) {
+				check.Kind = n.kind.Name
+				r.add(check)
+			}
 		}
-		var states []telemetry.State
-		if c.Telemetry != nil {
-			states = c.Telemetry(ctx)
-		}
-		r.add(judgeTelemetry(states)...)
 	}
 	if slices.ContainsFunc(w.Peers, func(p *linktrialv1.PreflightPeer) bool { return !p.Away }) {
 		// The questions are traffic: not while nodes count that.
@@ -142,10 +137,10 @@ func Busy(node string, w *linktrialv1.PreflightRequest) Report {
 			Expected: "no run", Meaning: "a look would disturb the trials", Remedy: "wait for the run's end, or abort it, and start the preflight again"})
 	}
 	if !w.PairsOnly {
-		why(KindRadio, "")
+		why(checkkind.Radio.Name, "")
 	}
 	for _, p := range w.Peers {
-		why(KindReach, p.Name)
+		why(checkkind.Reach.Name, p.Name)
 	}
 	return r
 }
@@ -166,11 +161,11 @@ const (
 
 // checkPeer checks one peer: reachability, round trip, packet size and rate.
 func (c Config) checkPeer(ctx context.Context, r *Report, p *linktrialv1.PreflightPeer, mtu int) {
-	reach := &linktrialv1.Check{Peer: p.Name, Kind: KindReach, Expected: "answers over the radio",
+	reach := &linktrialv1.Check{Peer: p.Name, Kind: checkkind.Reach.Name, Expected: "answers over the radio",
 		Meaning: "no trial between the two nodes can succeed",
 		Remedy: fmt.Sprintf("see that the radio of %s is on, on the same network and key as this one's, in range, and that its interface has the address %s",
 			p.Name, p.RadioAddress)}
-	size := &linktrialv1.Check{Peer: p.Name, Kind: KindMTU, Expected: "packets of the radio's MTU pass whole", Meaning: "larger packets would be fragmented or lost, and connections hang after they are made"}
+	size := &linktrialv1.Check{Peer: p.Name, Kind: checkkind.MTU.Name, Expected: "packets of the radio's MTU pass whole", Meaning: "larger packets would be fragmented or lost, and connections hang after they are made"}
 	speed := newRateCheck()
 	speed.Peer = p.Name
 	r.add(reach, size, speed)

@@ -9,11 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/unit"
 )
-
-// KindRate is the check of how much passes between two nodes.
-const KindRate = "rate"
 
 // Bounds of the rate probe: a train of packets as large as the path takes, each
 // of which comes back.
@@ -22,13 +20,10 @@ const (
 	minTrain     = 4               // fewer give no rate
 	maxTrainTime = 5 * time.Second // for which the train may occupy the radio
 	maxTrains    = 3               // at most, where the first looks slow
-	// rateFloor is the share of the radio's rate below which something is wrong:
-	// with a relay between and answers on the same air a quarter is what can be had.
-	minRateShare = 1.0 / 20
 )
 
 func newRateCheck() *linktrialv1.Check {
-	return &linktrialv1.Check{Kind: KindRate, Expected: "packets pass at a rate that fits the radio's",
+	return &linktrialv1.Check{Kind: checkkind.Rate.Name, Expected: "packets pass at a rate that fits the radio's",
 		Meaning: "trials take far longer than planned, and some reach their limits",
 		Remedy:  "see antennas, power and distance, whether somebody else transmits, and that the radio's configuration is the one of its profile; where the link is meant to be that bad, start the run anyway"}
 }
@@ -57,7 +52,7 @@ func (c Config) checkRate(ctx context.Context, ping *pinger, check *linktrialv1.
 	var took time.Duration
 	// A node that was busy for a moment reads its answers late: what looks slow is
 	// measured again, and the best counts.
-	for try := 0; try < maxTrains && (try == 0 || rate < max(radio*minRateShare, 1)); try++ {
+	for try := 0; try < maxTrains && (try == 0 || rate < max(radio*checkkind.MinRateShare, 1)); try++ {
 		came, in, err := ping.train(ctx, bytes, n, max(2*time.Second, 4*one+2*time.Duration(n)*airtime))
 		// All packets but the first waited for airtime alone; the first one's path there
 		// and back is in the time once.
@@ -76,8 +71,8 @@ func (c Config) checkRate(ctx context.Context, ping *pinger, check *linktrialv1.
 	}
 	check.State, check.Found = ok, fmt.Sprintf("about %s there and, at the same time, as much back (%s, %d answered, %s)", unit.FormatRate(rate), cost, answers, formatDuration(took))
 	if radio > 0 {
-		check.Expected = fmt.Sprintf("at least %s, a twentieth of the radio's %s", unit.FormatRate(radio*minRateShare), unit.FormatRate(radio))
-		if rate < radio*minRateShare {
+		check.Expected = fmt.Sprintf("at least %s, a twentieth of the radio's %s", unit.FormatRate(radio*checkkind.MinRateShare), unit.FormatRate(radio))
+		if rate < radio*checkkind.MinRateShare {
 			check.State = warning
 		}
 	}

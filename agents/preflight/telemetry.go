@@ -1,22 +1,29 @@
 package preflight
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"linktrial/agents/telemetry"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/telemetrysource"
 )
 
-// KindTelemetry is the check of what a radio reports of itself.
-const KindTelemetry = "telemetry"
+var telemetryCheck = nodeCheck{checkkind.Telemetry, func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check {
+	var states []telemetry.State
+	if c.Telemetry != nil {
+		states = c.Telemetry(ctx)
+	}
+	return judgeTelemetry(states)
+}}
 
 // judgeTelemetry judges what the sources reported just now.
 func judgeTelemetry(states []telemetry.State) []*linktrialv1.Check {
 	words := func() *linktrialv1.Check {
-		return &linktrialv1.Check{Kind: KindTelemetry, Expected: "every source of the radio's profile answers",
+		return &linktrialv1.Check{Expected: "every source of the radio's profile answers",
 			Meaning: "nothing of it is recorded beside the trials; they run all the same"}
 	}
 	if len(states) == 0 {

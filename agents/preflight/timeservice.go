@@ -14,10 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/checkkind"
 )
 
-// KindTime is the check of the service that keeps the node's clock.
-const KindTime = "time"
+var timeCheck = nodeCheck{checkkind.Time, func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check {
+	return one(c.checkTimeService(ctx))
+}}
 
 // timeLimit bounds the question to the time service.
 const timeLimit = 3 * time.Second
@@ -52,7 +54,7 @@ func (c Config) checkTimeService(ctx context.Context) *linktrialv1.Check {
 }
 
 func newTimeCheck() *linktrialv1.Check {
-	return &linktrialv1.Check{Kind: KindTime, Expected: "a time service that follows a clock",
+	return &linktrialv1.Check{Expected: "a time service that follows a clock",
 		Meaning: "the clock is right now and wanders off during the day: a quartz is wrong by seconds a day",
 		Remedy:  "install chrony on the node and point it at the orchestrator's laptop or a GPS receiver, and see that it is reached"}
 }
@@ -109,7 +111,7 @@ func judgeTracking(check *linktrialv1.Check, t *tracking) *linktrialv1.Check {
 	}
 	check.State = ok
 	check.Found = fmt.Sprintf("chrony follows %s at stratum %d: %s off, within %s", t.reference, t.stratum, formatDuration(t.offset.Abs()), formatDuration(t.bound.Abs()))
-	if t.offset.Abs() > maxClockOffset {
+	if t.offset.Abs() > checkkind.MaxClockOffset {
 		check.State = warning
 		check.Meaning = "chrony is still bringing the clock to the right time"
 		check.Remedy = "wait, or set the clock at once with 'chronyc makestep'"

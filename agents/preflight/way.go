@@ -7,11 +7,9 @@ import (
 
 	"linktrial/agents/netif"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/radio"
 )
-
-// KindAddress is the check of whether another machine has the node's radio address.
-const KindAddress = "address"
 
 // way is how packets to a peer leave this node.
 type way struct {
@@ -91,7 +89,7 @@ func (c Config) checkDuplicate(ctx context.Context) *linktrialv1.Check {
 }
 
 func judgeDuplicate(address, mac string, err error) *linktrialv1.Check {
-	check := &linktrialv1.Check{Kind: KindAddress, State: ok, Found: "no other machine on the radio's link has " + address, Expected: "no other machine has the node's address",
+	check := &linktrialv1.Check{Kind: checkkind.Address.Name, State: ok, Found: "no other machine on the radio's link has " + address, Expected: "no other machine has the node's address",
 		Meaning: "packets for this node reach the other machine, now or when it is switched on"}
 	switch {
 	case err != nil:

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
@@ -44,8 +45,8 @@ func TestAwayPeer(t *testing.T) {
 	inside, _ := wire(t)
 	for address, state := range map[string]linktrialv1.CheckState{"10.99.0.2": ok, "10.99.0.7": failed} {
 		r := look(t, inside, &linktrialv1.PreflightRequest{PairsOnly: true, MtuBytes: 1500, Peers: []*linktrialv1.PreflightPeer{{Name: "server", RadioAddress: address, Away: true}}})
-		expect(t, of(t, r, KindReach), state)
-		expect(t, of(t, r, KindMTU), notChecked)
+		expect(t, of(t, r, checkkind.Reach.Name), state)
+		expect(t, of(t, r, checkkind.MTU.Name), notChecked)
 		if l := r.Links[0]; l.Probes != 3 || l.Reachable != (state == ok) {
 			t.Errorf("link %v", l)
 		}
@@ -72,9 +73,9 @@ func TestWayToPeer(t *testing.T) {
 		}
 		return err
 	})
-	expect(t, of(t, look(t, inside, pairs), KindReach), failed, "leave through wired0, not radio0", "ip route get 10.99.0.2")
+	expect(t, of(t, look(t, inside, pairs), checkkind.Reach.Name), failed, "leave through wired0, not radio0", "ip route get 10.99.0.2")
 	set(0, func(h *netlink.Handle, _ netlink.Link) error { return h.LinkDel(other) })
-	expect(t, of(t, look(t, inside, pairs), KindReach), ok)
+	expect(t, of(t, look(t, inside, pairs), checkkind.Reach.Name), ok)
 
 	// The agent knows its first radio; the peer is at the second one.
 	set(0, func(h *netlink.Handle, _ netlink.Link) error {
@@ -83,7 +84,7 @@ func TestWayToPeer(t *testing.T) {
 	})
 	for role, state := range map[radio.Role]linktrialv1.CheckState{radio.RoleRelay: ok, radio.RoleClient: failed} {
 		r := look(t, inside, pairs, func(c *Config) { c.Device, c.Address, c.Role = "first0", "10.88.0.1", role })
-		expect(t, of(t, r, KindReach), state)
+		expect(t, of(t, r, checkkind.Reach.Name), state)
 	}
 }
 
@@ -103,7 +104,7 @@ func TestUnusableAddress(t *testing.T) {
 			return h.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP("fd99::1"), Mask: net.CIDRMask(64, 128)}, Flags: i * unix.IFA_F_NODAD})
 		})
 	}
-	expect(t, of(t, look(t, inside, &linktrialv1.PreflightRequest{}, func(c *Config) { c.Address = "fd99::1" }), KindRadio), failed, "fd99::1 cannot be used", "another machine")
+	expect(t, of(t, look(t, inside, &linktrialv1.PreflightRequest{}, func(c *Config) { c.Address = "fd99::1" }), checkkind.Radio.Name), failed, "fd99::1 cannot be used", "another machine")
 }
 
 // Each radio of a relay is checked: its interface, who else uses it, who else has its address.
@@ -123,8 +124,8 @@ func TestMoreRadios(t *testing.T) {
 	}
 	for address, state := range map[string]linktrialv1.CheckState{"10.88.0.2": ok, "10.88.0.7": failed} {
 		r := look(t, inside, &linktrialv1.PreflightRequest{Peers: peer, MtuBytes: 1500}, func(c *Config) { c.Role, c.More = radio.RoleRelay, []Radio{{"second0", address}} })
-		interfaces := all(r, KindRadio)
-		if len(interfaces) != 2 || len(all(r, KindTraffic)) != 2 || len(all(r, KindAddress)) != 2 {
+		interfaces := all(r, checkkind.Radio.Name)
+		if len(interfaces) != 2 || len(all(r, checkkind.Traffic.Name)) != 2 || len(all(r, checkkind.Address.Name)) != 2 {
 			t.Fatalf("checks: %v", r.Checks)
 		}
 		expect(t, interfaces[0], ok, "radio0 is up")

@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/campaign/nodes"
 )
-
-const kindChannel = "channel"
 
 // EncodeProfile encodes a radio's profile for an agent, nil for none.
 func EncodeProfile(p *radio.Profile) ([]byte, error) {
@@ -45,7 +44,7 @@ func (f *Fleet) channels(own, all []nodes.Node) []*linktrialv1.Check {
 		if n.Emulated || n.Virtual {
 			continue
 		}
-		c := &linktrialv1.Check{Node: n.Name, Kind: kindChannel, State: linktrialv1.CheckState_CHECK_STATE_OK, Expected: "no other radio on the frequencies of radio " + cmp.Or(n.Radio, "of this node, which has no name"),
+		c := &linktrialv1.Check{Node: n.Name, Kind: checkkind.Channel.Name, State: linktrialv1.CheckState_CHECK_STATE_OK, Expected: "no other radio on the frequencies of radio " + cmp.Or(n.Radio, "of this node, which has no name"),
 			Meaning: "transmissions collide and both are lost, also those of the trials"}
 		profile := f.cfg.Catalog.Profile(n.Radio)
 		var now, could []string

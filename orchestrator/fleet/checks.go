@@ -8,38 +8,21 @@ import (
 	"time"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/radio"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/campaign/nodes"
 )
 
-// Kinds of the orchestrator's own checks. A node's agent makes the others.
-const (
-	kindContact = "contact"
-	kindVersion = "version"
-	kindRadio   = "radio"
-	kindDrivers = "drivers"
-	kindAddress = "address"
-)
-
-// order in which a node's checks are shown; those that depend on others come after them.
-var order = []string{kindContact, kindVersion, "clock", "time", "disk", "battery", kindDrivers, kindRadio, "attach", "telemetry", kindChannel, "traffic", kindAddress, "route", "reach", "mtu", "rate", kindTreatment}
-
 // sortChecks sorts a preflight's checks by node, kind and peer.
 func sortChecks(p *preflight) {
-	place := func(kind string) int {
-		if i := slices.Index(order, kind); i >= 0 {
-			return i
-		}
-		return len(order)
-	}
 	slices.SortStableFunc(p.checks, func(a, b *linktrialv1.Check) int {
-		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(place(a.Kind), place(b.Kind)), cmp.Compare(a.Peer, b.Peer))
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(checkkind.Place(a.Kind), checkkind.Place(b.Kind)), cmp.Compare(a.Peer, b.Peer))
 	})
 }
 
 func contact(n *nodes.Node, now time.Time) *linktrialv1.Check {
-	c := &linktrialv1.Check{Node: n.Name, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_OK, Found: "connected", Expected: "connected to the orchestrator",
+	c := &linktrialv1.Check{Node: n.Name, Kind: checkkind.Contact.Name, State: linktrialv1.CheckState_CHECK_STATE_OK, Found: "connected", Expected: "connected to the orchestrator",
 		Meaning: "no run can be started on the node, and nothing on it can be checked"}
 	if !n.Connected {
 		c.State = linktrialv1.CheckState_CHECK_STATE_FAILED
@@ -56,7 +39,7 @@ func remedy(name string, role radio.Role) string {
 
 // noReport is the check of a node that is connected and does not report.
 func noReport(n *nodes.Node, limit time.Duration) *linktrialv1.Check {
-	return &linktrialv1.Check{Node: n.Name, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
+	return &linktrialv1.Check{Node: n.Name, Kind: checkkind.Contact.Name, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
 		Found: fmt.Sprintf("did not report within %s, although it is connected", limit), Expected: "a report of its preflight",
 		Meaning: "not everything on the node could be checked", Remedy: "see the agent's log on the node; an agent of an older version cannot make a preflight: install the orchestrator's"}
 }
@@ -64,19 +47,19 @@ func noReport(n *nodes.Node, limit time.Duration) *linktrialv1.Check {
 // silentNode is the check of a node whose connection has not ended and that does not
 // answer, as after the loss of its cable or power.
 func silentNode(n *nodes.Node, after time.Duration) *linktrialv1.Check {
-	return &linktrialv1.Check{Node: n.Name, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
+	return &linktrialv1.Check{Node: n.Name, Kind: checkkind.Contact.Name, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
 		Found: fmt.Sprintf("has not answered for %s, although its connection has not ended", after.Round(time.Second)), Expected: "connected to the orchestrator",
 		Meaning: "no run can be started on the node, and nothing on it can be checked", Remedy: remedy(n.Name, radio.Role(n.Role))}
 }
 
 func noNode(role radio.Role, topology string) *linktrialv1.Check {
-	return &linktrialv1.Check{Node: string(role), Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: fmt.Sprintf("no %s has been connected", role),
+	return &linktrialv1.Check{Node: string(role), Kind: checkkind.Contact.Name, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: fmt.Sprintf("no %s has been connected", role),
 		Expected: fmt.Sprintf("a node with the role %s, for topology %s", role, topology), Meaning: "no run can be started there",
 		Remedy: fmt.Sprintf("start one on its laptop with 'linktrial agent --role %s …', or bring a lab up with 'linktrial lab up --agents'", role)}
 }
 
 func version(n *nodes.Node, orchestrator string) *linktrialv1.Check {
-	c := &linktrialv1.Check{Node: n.Name, Kind: kindVersion, State: linktrialv1.CheckState_CHECK_STATE_OK, Found: cmp.Or(n.Version, "not reported"), Expected: orchestrator,
+	c := &linktrialv1.Check{Node: n.Name, Kind: checkkind.Version.Name, State: linktrialv1.CheckState_CHECK_STATE_OK, Found: cmp.Or(n.Version, "not reported"), Expected: orchestrator,
 		Meaning: "agent and orchestrator may mean different things by the same word", Remedy: "install the orchestrator's version of linktrial on the node"}
 	if n.Version != orchestrator {
 		c.State = linktrialv1.CheckState_CHECK_STATE_WARNING
@@ -90,15 +73,15 @@ func version(n *nodes.Node, orchestrator string) *linktrialv1.Check {
 func attached(n *nodes.Node, want string) *linktrialv1.Check {
 	switch {
 	case n.LabProblem != "":
-		return &linktrialv1.Check{Node: n.Name, Kind: kindRadio, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: "not emulated: " + n.LabProblem, Expected: "an emulated radio, for which its lab vouches",
+		return &linktrialv1.Check{Node: n.Name, Kind: checkkind.Radio.Name, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: "not emulated: " + n.LabProblem, Expected: "an emulated radio, for which its lab vouches",
 			Meaning: "runs will not be started on this node", Remedy: "bring the lab up, and start the agent as the lab does, in the lab's network namespace"}
 	case !n.Emulated && n.Radio == "":
-		return &linktrialv1.Check{Node: n.Name, Kind: kindRadio, State: linktrialv1.CheckState_CHECK_STATE_WARNING, Found: radio.Unnamed, Expected: "a radio with a name, or the emulated one of a lab",
+		return &linktrialv1.Check{Node: n.Name, Kind: checkkind.Radio.Name, State: linktrialv1.CheckState_CHECK_STATE_WARNING, Found: radio.Unnamed, Expected: "a radio with a name, or the emulated one of a lab",
 			Meaning: "results say that the radio is real and has no name; the profile of the plan is only a label of theirs", Remedy: "start the agent with --radio and the profile of the radio that is attached"}
 	case want == "" || n.Emulated || n.Radio == want:
 		return nil
 	}
-	return &linktrialv1.Check{Node: n.Name, Kind: kindRadio, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: "radio " + n.Radio, Expected: "radio " + want,
+	return &linktrialv1.Check{Node: n.Name, Kind: checkkind.Radio.Name, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: "radio " + n.Radio, Expected: "radio " + want,
 		Meaning: "runs with the other radio will not be started on this node", Remedy: "attach the other radio and start the agent with --radio " + want + ", or choose radio " + n.Radio}
 }
 
@@ -107,7 +90,7 @@ func attached(n *nodes.Node, want string) *linktrialv1.Check {
 func addresses(all []nodes.Node) (out []*linktrialv1.Check) {
 	add := func(node, peer, why string) {
 		if found, remedy, _ := strings.Cut(why, "; "); why != "" {
-			out = append(out, &linktrialv1.Check{Node: node, Peer: peer, Kind: kindAddress, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: found,
+			out = append(out, &linktrialv1.Check{Node: node, Peer: peer, Kind: checkkind.Address.Name, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: found,
 				Expected: "addresses of one IP version on all nodes, none of them link-local", Meaning: "no treatment can be run, and runs are not started", Remedy: remedy})
 		}
 	}
@@ -148,7 +131,7 @@ func drivers(all []nodes.Node, wanted []string) []*linktrialv1.Check {
 		slices.Sort(found)
 		for _, on := range by {
 			for _, node := range on {
-				out = append(out, &linktrialv1.Check{Node: node, Kind: kindDrivers, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
+				out = append(out, &linktrialv1.Check{Node: node, Kind: checkkind.Drivers.Name, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
 					Found: fmt.Sprintf("driver %s has different versions: %s", name, strings.Join(found, "; ")), Expected: "one version of each driver on all nodes",
 					Meaning: "a run needs the same on both ends, and is not started", Remedy: "install the same version on all nodes and start their agents again"})
 			}

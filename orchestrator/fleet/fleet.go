@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/store"
@@ -104,7 +105,7 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 	for _, p := range open {
 		var checks []*linktrialv1.Check
 		for _, n := range p.Nodes {
-			checks = append(checks, &linktrialv1.Check{Node: n, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_UNKNOWN,
+			checks = append(checks, &linktrialv1.Check{Node: n, Kind: checkkind.Contact.Name, State: linktrialv1.CheckState_CHECK_STATE_UNKNOWN,
 				Found: "the orchestrator was started again before the preflight had ended", Expected: "a preflight that ends",
 				Meaning: "what was found is lost", Remedy: "start the preflight again"})
 		}

@@ -16,6 +16,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/backoff"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -322,7 +323,7 @@ func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, requ
 // failed to answer since.
 func hasContact(p *preflight, name string) bool {
 	return !slices.ContainsFunc(p.checks, func(c *linktrialv1.Check) bool {
-		return c.Node == name && c.Kind == kindContact && c.State == linktrialv1.CheckState_CHECK_STATE_FAILED
+		return c.Node == name && c.Kind == checkkind.Contact.Name && c.State == linktrialv1.CheckState_CHECK_STATE_FAILED
 	})
 }
 
@@ -363,7 +364,7 @@ func (f *Fleet) giveUp(p *preflight, after time.Duration, all bool) {
 		}
 		delete(p.waiting, name)
 		delete(p.requests, name)
-		p.checks = slices.DeleteFunc(p.checks, func(c *linktrialv1.Check) bool { return c.Node == name && c.Kind == kindContact })
+		p.checks = slices.DeleteFunc(p.checks, func(c *linktrialv1.Check) bool { return c.Node == name && c.Kind == checkkind.Contact.Name })
 		if n.Connected && !silent {
 			p.checks = append(p.checks, noReport(&n, after))
 		} else if n.Connected {
@@ -452,6 +453,12 @@ func (f *Fleet) Report(ctx context.Context, m *linktrialv1.ReportPreflightReques
 	return nil
 }
 
+// madeCentrally reports whether no node may report a check.
+func madeCentrally(name string) bool {
+	k := checkkind.Of(name)
+	return k != nil && k.Central
+}
+
 // cleanChecks are the checks of a report, with texts that can be stored.
 func cleanChecks(m *linktrialv1.ReportPreflightRequest) ([]*linktrialv1.Check, error) {
 	if len(m.Checks) > maxChecks || len(m.Links) > maxChecks {
@@ -459,7 +466,7 @@ func cleanChecks(m *linktrialv1.ReportPreflightRequest) ([]*linktrialv1.Check, e
 	}
 	checks := slices.Clone(m.Checks)
 	for i, c := range checks {
-		if _, known := linktrialv1.CheckState_name[int32(c.State)]; !known || c.Kind == "" || c.Kind == kindContact || c.Kind == kindTreatment {
+		if _, known := linktrialv1.CheckState_name[int32(c.State)]; !known || c.Kind == "" || madeCentrally(c.Kind) {
 			return nil, fmt.Errorf("check %q with state %d %w", c.Kind, c.State, ErrBad)
 		}
 		c = proto.CloneOf(c)

@@ -8,13 +8,11 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/radio"
 	"linktrial/internal/unit"
 	"linktrial/protocols/contract"
 )
-
-// kindTreatment is the check of one treatment of a plan by a small transfer.
-const kindTreatment = "treatment"
 
 // Short names for the states of a check.
 const (
@@ -30,7 +28,7 @@ func treatmentCheck(t *runsheet.Treatment, node string) *linktrialv1.Check {
 	if t.Probe {
 		expected = "its packets pass both ways"
 	}
-	return &linktrialv1.Check{Node: node, Kind: kindTreatment, Expected: expected,
+	return &linktrialv1.Check{Node: node, Kind: checkkind.Treatment.Name, Expected: expected,
 		Meaning: "every trial of the treatment would fail in the same way, and would say nothing of the protocol"}
 }
 

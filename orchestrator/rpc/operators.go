@@ -12,6 +12,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/checkkind"
 	"linktrial/internal/telemetrysource"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/campaign"
@@ -251,7 +252,8 @@ func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv
 	for _, c := range clocks {
 		offsets[c.Node] = time.Duration(c.OffsetNs)
 	}
-	out := &linktrialv1.ListNodesResponse{}
+	out := &linktrialv1.ListNodesResponse{Bounds: &linktrialv1.NodeBounds{ClockSeconds: checkkind.MaxClockOffset.Seconds(),
+		EnoughCharge: checkkind.EnoughCharge, LowCharge: checkkind.LowCharge, EnoughDiskBytes: checkkind.EnoughDiskBytes}}
 	for _, n := range s.cfg.Engine.Nodes.List() {
 		if n.Virtual && n.Run == "" {
 			continue // of a rehearsal that is over: there is no such machine

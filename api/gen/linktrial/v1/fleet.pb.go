@@ -390,7 +390,7 @@ type Check struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	Peer          string                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"` // of pair checks
-	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // contact, version, clock, time, disk, battery, drivers, radio, address, attach, telemetry, channel, traffic, route, reach, mtu, rate, treatment
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // one of internal/checkkind.Kinds
 	State         CheckState             `protobuf:"varint,4,opt,name=state,proto3,enum=linktrial.v1.CheckState" json:"state,omitempty"`
 	Found         string                 `protobuf:"bytes,5,opt,name=found,proto3" json:"found,omitempty"`       // "0.31 s ahead of the orchestrator"
 	Expected      string                 `protobuf:"bytes,6,opt,name=expected,proto3" json:"expected,omitempty"` // "within 0.1 s"

@@ -2784,6 +2784,7 @@ func (*ListNodesRequest) Descriptor() ([]byte, []int) {
 type ListNodesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Nodes         []*Node                `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Bounds        *NodeBounds            `protobuf:"bytes,2,opt,name=bounds,proto3" json:"bounds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2825,6 +2826,82 @@ func (x *ListNodesResponse) GetNodes() []*Node {
 	return nil
 }
 
+func (x *ListNodesResponse) GetBounds() *NodeBounds {
+	if x != nil {
+		return x.Bounds
+	}
+	return nil
+}
+
+// NodeBounds are the bounds of the preflight's checks of a node (internal/checkkind).
+type NodeBounds struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	ClockSeconds    float64                `protobuf:"fixed64,1,opt,name=clock_seconds,json=clockSeconds,proto3" json:"clock_seconds,omitempty"`           // offset to the orchestrator's clock beyond which the check fails
+	EnoughCharge    float64                `protobuf:"fixed64,2,opt,name=enough_charge,json=enoughCharge,proto3" json:"enough_charge,omitempty"`           // 0 to 1: below it, while a battery is discharging, there is a warning
+	LowCharge       float64                `protobuf:"fixed64,3,opt,name=low_charge,json=lowCharge,proto3" json:"low_charge,omitempty"`                    // below it the check fails
+	EnoughDiskBytes int64                  `protobuf:"varint,4,opt,name=enough_disk_bytes,json=enoughDiskBytes,proto3" json:"enough_disk_bytes,omitempty"` // below it there is a warning
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *NodeBounds) Reset() {
+	*x = NodeBounds{}
+	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeBounds) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeBounds) ProtoMessage() {}
+
+func (x *NodeBounds) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeBounds.ProtoReflect.Descriptor instead.
+func (*NodeBounds) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *NodeBounds) GetClockSeconds() float64 {
+	if x != nil {
+		return x.ClockSeconds
+	}
+	return 0
+}
+
+func (x *NodeBounds) GetEnoughCharge() float64 {
+	if x != nil {
+		return x.EnoughCharge
+	}
+	return 0
+}
+
+func (x *NodeBounds) GetLowCharge() float64 {
+	if x != nil {
+		return x.LowCharge
+	}
+	return 0
+}
+
+func (x *NodeBounds) GetEnoughDiskBytes() int64 {
+	if x != nil {
+		return x.EnoughDiskBytes
+	}
+	return 0
+}
+
 type Node struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Name               string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2858,7 +2935,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2870,7 +2947,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2883,7 +2960,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{32}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Node) GetName() string {
@@ -3062,7 +3139,7 @@ type ListProfilesRequest struct {
 
 func (x *ListProfilesRequest) Reset() {
 	*x = ListProfilesRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +3151,7 @@ func (x *ListProfilesRequest) String() string {
 func (*ListProfilesRequest) ProtoMessage() {}
 
 func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +3164,7 @@ func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesRequest.ProtoReflect.Descriptor instead.
 func (*ListProfilesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{33}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{34}
 }
 
 type ListProfilesResponse struct {
@@ -3103,7 +3180,7 @@ type ListProfilesResponse struct {
 
 func (x *ListProfilesResponse) Reset() {
 	*x = ListProfilesResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[34]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3115,7 +3192,7 @@ func (x *ListProfilesResponse) String() string {
 func (*ListProfilesResponse) ProtoMessage() {}
 
 func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[34]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3128,7 +3205,7 @@ func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesResponse.ProtoReflect.Descriptor instead.
 func (*ListProfilesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{34}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListProfilesResponse) GetRadios() []string {
@@ -3402,9 +3479,17 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\acontent\x18\x05 \x01(\fR\acontent\x12\x12\n" +
 	"\x04done\x18\x06 \x01(\x01R\x04done\x12\x14\n" +
 	"\x05parts\x18\a \x01(\x05R\x05parts\"\x12\n" +
-	"\x10ListNodesRequest\"=\n" +
+	"\x10ListNodesRequest\"o\n" +
 	"\x11ListNodesResponse\x12(\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\"\xb2\x06\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\x120\n" +
+	"\x06bounds\x18\x02 \x01(\v2\x18.linktrial.v1.NodeBoundsR\x06bounds\"\xa1\x01\n" +
+	"\n" +
+	"NodeBounds\x12#\n" +
+	"\rclock_seconds\x18\x01 \x01(\x01R\fclockSeconds\x12#\n" +
+	"\renough_charge\x18\x02 \x01(\x01R\fenoughCharge\x12\x1d\n" +
+	"\n" +
+	"low_charge\x18\x03 \x01(\x01R\tlowCharge\x12*\n" +
+	"\x11enough_disk_bytes\x18\x04 \x01(\x03R\x0fenoughDiskBytes\"\xb2\x06\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -3478,7 +3563,7 @@ func file_linktrial_v1_operator_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_operator_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_linktrial_v1_operator_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_linktrial_v1_operator_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_linktrial_v1_operator_proto_goTypes = []any{
 	(RunState)(0),                   // 0: linktrial.v1.RunState
 	(StartPlanRequest_Moves)(0),     // 1: linktrial.v1.StartPlanRequest.Moves
@@ -3516,14 +3601,15 @@ var file_linktrial_v1_operator_proto_goTypes = []any{
 	(*ResultsResponse)(nil),         // 33: linktrial.v1.ResultsResponse
 	(*ListNodesRequest)(nil),        // 34: linktrial.v1.ListNodesRequest
 	(*ListNodesResponse)(nil),       // 35: linktrial.v1.ListNodesResponse
-	(*Node)(nil),                    // 36: linktrial.v1.Node
-	(*ListProfilesRequest)(nil),     // 37: linktrial.v1.ListProfilesRequest
-	(*ListProfilesResponse)(nil),    // 38: linktrial.v1.ListProfilesResponse
-	(*timestamppb.Timestamp)(nil),   // 39: google.protobuf.Timestamp
-	(*Command)(nil),                 // 40: linktrial.v1.Command
-	(*DriverState)(nil),             // 41: linktrial.v1.DriverState
-	(*TelemetryState)(nil),          // 42: linktrial.v1.TelemetryState
-	(*TelemetrySource)(nil),         // 43: linktrial.v1.TelemetrySource
+	(*NodeBounds)(nil),              // 36: linktrial.v1.NodeBounds
+	(*Node)(nil),                    // 37: linktrial.v1.Node
+	(*ListProfilesRequest)(nil),     // 38: linktrial.v1.ListProfilesRequest
+	(*ListProfilesResponse)(nil),    // 39: linktrial.v1.ListProfilesResponse
+	(*timestamppb.Timestamp)(nil),   // 40: google.protobuf.Timestamp
+	(*Command)(nil),                 // 41: linktrial.v1.Command
+	(*DriverState)(nil),             // 42: linktrial.v1.DriverState
+	(*TelemetryState)(nil),          // 43: linktrial.v1.TelemetryState
+	(*TelemetrySource)(nil),         // 44: linktrial.v1.TelemetrySource
 }
 var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	4,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
@@ -3534,17 +3620,17 @@ var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	4,  // 5: linktrial.v1.StartPlanResponse.problems:type_name -> linktrial.v1.Problem
 	16, // 6: linktrial.v1.ListRunsResponse.runs:type_name -> linktrial.v1.Run
 	0,  // 7: linktrial.v1.Run.state:type_name -> linktrial.v1.RunState
-	39, // 8: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
-	39, // 9: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
-	39, // 10: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
+	40, // 8: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
+	40, // 9: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
+	40, // 10: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
 	27, // 11: linktrial.v1.Run.no_contact:type_name -> linktrial.v1.NoContact
 	16, // 12: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
 	19, // 13: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
 	21, // 14: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
-	39, // 15: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
+	40, // 15: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
 	22, // 16: linktrial.v1.AttemptRow.mark:type_name -> linktrial.v1.Mark
 	20, // 17: linktrial.v1.AttemptRow.control:type_name -> linktrial.v1.ControlCount
-	39, // 18: linktrial.v1.Mark.given:type_name -> google.protobuf.Timestamp
+	40, // 18: linktrial.v1.Mark.given:type_name -> google.protobuf.Timestamp
 	16, // 19: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
 	28, // 20: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
 	29, // 21: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
@@ -3553,44 +3639,45 @@ var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	25, // 24: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
 	26, // 25: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
 	27, // 26: linktrial.v1.WatchResponse.no_contact:type_name -> linktrial.v1.NoContact
-	40, // 27: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
-	39, // 28: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
-	39, // 29: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
-	39, // 30: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
-	39, // 31: linktrial.v1.NoContact.at:type_name -> google.protobuf.Timestamp
+	41, // 27: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
+	40, // 28: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
+	40, // 29: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
+	40, // 30: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
+	40, // 31: linktrial.v1.NoContact.at:type_name -> google.protobuf.Timestamp
 	21, // 32: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
 	3,  // 33: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
-	39, // 34: linktrial.v1.Note.at:type_name -> google.protobuf.Timestamp
-	36, // 35: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
-	41, // 36: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
-	39, // 37: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
-	42, // 38: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
-	43, // 39: linktrial.v1.ListProfilesResponse.sources:type_name -> linktrial.v1.TelemetrySource
-	5,  // 40: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
-	7,  // 41: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
-	10, // 42: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
-	12, // 43: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
-	14, // 44: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
-	17, // 45: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
-	23, // 46: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
-	32, // 47: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
-	34, // 48: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
-	37, // 49: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
-	6,  // 50: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
-	8,  // 51: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
-	11, // 52: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
-	13, // 53: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
-	15, // 54: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
-	18, // 55: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
-	24, // 56: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
-	33, // 57: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
-	35, // 58: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
-	38, // 59: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
-	50, // [50:60] is the sub-list for method output_type
-	40, // [40:50] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	40, // 34: linktrial.v1.Note.at:type_name -> google.protobuf.Timestamp
+	37, // 35: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
+	36, // 36: linktrial.v1.ListNodesResponse.bounds:type_name -> linktrial.v1.NodeBounds
+	42, // 37: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
+	40, // 38: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
+	43, // 39: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
+	44, // 40: linktrial.v1.ListProfilesResponse.sources:type_name -> linktrial.v1.TelemetrySource
+	5,  // 41: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
+	7,  // 42: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
+	10, // 43: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
+	12, // 44: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
+	14, // 45: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
+	17, // 46: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
+	23, // 47: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
+	32, // 48: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
+	34, // 49: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
+	38, // 50: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
+	6,  // 51: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
+	8,  // 52: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
+	11, // 53: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
+	13, // 54: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
+	15, // 55: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
+	18, // 56: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
+	24, // 57: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
+	33, // 58: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
+	35, // 59: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
+	39, // 60: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
+	51, // [51:61] is the sub-list for method output_type
+	41, // [41:51] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_operator_proto_init() }
@@ -3612,14 +3699,14 @@ func file_linktrial_v1_operator_proto_init() {
 		(*WatchResponse_NoContact)(nil),
 		(*WatchResponse_Command)(nil),
 	}
-	file_linktrial_v1_operator_proto_msgTypes[32].OneofWrappers = []any{}
+	file_linktrial_v1_operator_proto_msgTypes[33].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_operator_proto_rawDesc), len(file_linktrial_v1_operator_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

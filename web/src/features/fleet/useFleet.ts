@@ -12,7 +12,8 @@ export function useNodes() {
   })
   // Those of the virtual-time lab are no machines that anybody could look after.
   const nodes = computed(() => query.data.value?.nodes.filter((n) => !n.virtual) ?? [])
-  return { query, nodes, connected: computed(() => nodes.value.filter((n) => n.connected)) }
+  const bounds = computed(() => query.data.value?.bounds)
+  return { query, nodes, bounds, connected: computed(() => nodes.value.filter((n) => n.connected)) }
 }
 
 export function useLinks() {

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { expect, test } from 'vitest'
 import { ScheduledPlanSchema } from '@/gen/linktrial/v1/library_pb'
-import { NodeSchema, RunSchema, RunState } from '@/gen/linktrial/v1/operator_pb'
+import { NodeBoundsSchema, NodeSchema, RunSchema, RunState } from '@/gen/linktrial/v1/operator_pb'
 import { CampaignSchema, SummarizeResponseSchema } from '@/gen/linktrial/v1/result_pb'
 import { outcomeOf } from './outcome'
 import { openCampaigns } from './progress'
@@ -24,8 +24,16 @@ const run = (id: string, state: RunState, more = {}) =>
     trials: 10,
     ...more,
   })
+const bounds = create(NodeBoundsSchema, {
+  clockSeconds: 0.1,
+  enoughCharge: 0.5,
+  lowCharge: 0.2,
+  enoughDiskBytes: 1n << 30n,
+})
 const titles = (k: Partial<Parameters<typeof troubles>[0]>) =>
-  troubles({ runs: [], nodes: [], schedules: [], ...k }, now).map((t) => `${t.tone}: ${t.title} ${t.text}`.trim())
+  troubles({ runs: [], nodes: [], bounds, schedules: [], ...k }, now).map((t) =>
+    `${t.tone}: ${t.title} ${t.text}`.trim(),
+  )
 
 test('nodes: charge, clock, disk and faults are measured by the preflight’s bounds', () => {
   expect(

@@ -1,6 +1,6 @@
 // What needs somebody, worst first. Pure.
 import type { ScheduledPlan } from '@/gen/linktrial/v1/library_pb'
-import { RunState, type Node, type Run } from '@/gen/linktrial/v1/operator_pb'
+import { RunState, type Node, type NodeBounds, type Run } from '@/gen/linktrial/v1/operator_pb'
 import type { Campaign } from '@/gen/linktrial/v1/result_pb'
 import { wholePercent } from '@/lib/figure'
 import { bytes, date, seconds, sentence, moment, wholeSeconds } from '@/lib/format'
@@ -17,11 +17,6 @@ export interface Trouble {
   link: string
 }
 
-// The bounds of the preflight (agents/preflight).
-const clockSeconds = 0.1
-const lowCharge = 0.2
-const enoughCharge = 0.5
-const enoughDiskBytes = 2 ** 30
 /** An idle node that was in contact so recently is missed; before that it was switched off. */
 const missedMs = 3_600_000
 /** A campaign that a fault stopped, and a scheduled start that failed, are shown so long. */
@@ -32,6 +27,8 @@ const dueMs = 15_000
 export interface Known {
   runs: readonly Run[]
   nodes: readonly Node[]
+  /** Of the preflight's checks of a node; without them nothing of it is judged by a bound. */
+  bounds?: NodeBounds
   schedules: readonly ScheduledPlan[]
   campaigns?: readonly Campaign[]
 }
@@ -39,7 +36,7 @@ export interface Known {
 export function troubles(k: Known, now: Date): Trouble[] {
   const all = [
     ...lost(k, now),
-    ...k.nodes.flatMap(ofNode),
+    ...k.nodes.flatMap((n) => ofNode(n, k.bounds)),
     ...paused(k.runs),
     ...stopped(k.campaigns ?? [], now),
     ...starts(k.schedules, now),
@@ -81,7 +78,7 @@ function lost({ runs, nodes }: Known, now: Date): Trouble[] {
   return out
 }
 
-function ofNode(n: Node): Trouble[] {
+function ofNode(n: Node, bounds?: NodeBounds): Trouble[] {
   const at = (kind: string, tone: Trouble['tone'], title: string, text: string): Trouble => ({
     key: `${kind} ${n.name}`,
     tone,
@@ -91,29 +88,34 @@ function ofNode(n: Node): Trouble[] {
     link: 'Open fleet',
   })
   const out = n.faults.map((f, i) => at(`fault ${i}`, 'bad', `${n.name}: ${f.replace(/\.$/, '')}.`, ''))
-  if (!n.connected || n.virtual) return out
-  if (n.battery !== undefined && n.discharging && n.battery < enoughCharge)
+  if (!n.connected || n.virtual || !bounds) return out
+  if (n.battery !== undefined && n.discharging && n.battery < bounds.enoughCharge)
     out.push(
       at(
         'battery',
-        n.battery < lowCharge ? 'bad' : 'warn',
+        n.battery < bounds.lowCharge ? 'bad' : 'warn',
         `Battery of ${n.name} at ${wholePercent(n.battery)}, discharging.`,
         'Connect the node to a supply, or change its battery.',
       ),
     )
   const off = Math.abs(n.clockOffsetSeconds)
-  if (n.clockOffsetKnown && off > clockSeconds)
+  if (n.clockOffsetKnown && off > bounds.clockSeconds)
     out.push(
       at(
         'clock',
         'warn',
         `Clock of ${n.name} is ${seconds(off)} ${n.clockOffsetSeconds > 0 ? 'behind' : 'ahead of'} the orchestrator’s.`,
-        `Expected within ${seconds(clockSeconds)}: times of different nodes in one chart do not fit together.`,
+        `Expected within ${seconds(bounds.clockSeconds)}: times of different nodes in one chart do not fit together.`,
       ),
     )
-  if (n.diskFreeBytes > 0n && n.diskFreeBytes < enoughDiskBytes)
+  if (n.diskFreeBytes > 0n && n.diskFreeBytes < bounds.enoughDiskBytes)
     out.push(
-      at('disk', 'warn', `${n.name} has ${bytes(n.diskFreeBytes)} of disk free.`, 'Journals need at least 1 GiB.'),
+      at(
+        'disk',
+        'warn',
+        `${n.name} has ${bytes(n.diskFreeBytes)} of disk free.`,
+        `Journals need at least ${bytes(bounds.enoughDiskBytes)}.`,
+      ),
     )
   return out
 }

@@ -210,7 +210,7 @@ export type Check = Message<"linktrial.v1.Check"> & {
   peer: string;
 
   /**
-   * contact, version, clock, time, disk, battery, drivers, radio, address, attach, telemetry, channel, traffic, route, reach, mtu, rate, treatment
+   * one of internal/checkkind.Kinds
    *
    * @generated from field: string kind = 3;
    */
