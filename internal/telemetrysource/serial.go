@@ -40,7 +40,7 @@ const (
 var deviceForm = regexp.MustCompile(`^/dev/[A-Za-z0-9][A-Za-z0-9._:/-]{0,120}$`)
 
 var serialKind = Definition{
-	Kind: KindSerial, Title: "serial console", About: AboutRadio,
+	Kind: KindSerial, Title: "Serial console", About: AboutRadio,
 	Help: "a radio's console over a serial line (8 data bits, no parity, one stop bit): what it answers to a command",
 	Keys: []Key{
 		{"command", "what is typed, followed by a carriage return; empty: nothing, the console speaks by itself"},

@@ -125,7 +125,7 @@ func TestParseSerial(t *testing.T) {
 	require.NoError(t, err)
 	s := sources[0]
 	require.Equal(t, "/dev/ttyUSB0", s.Address())
-	require.Equal(t, `serial console at /dev/ttyUSB0, 115200 baud, command "show rf"`, s.Way())
+	require.Equal(t, `Serial console at /dev/ttyUSB0, 115200 baud, command "show rf"`, s.Way())
 	require.Equal(t, PollBetweenTrials, s.Poll)
 	b, err := json.Marshal(s)
 	require.NoError(t, err)

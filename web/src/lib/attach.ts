@@ -47,7 +47,7 @@ export function attachTable(a: Attach): { columns: string[]; rows: [string, stri
 export const telemetryOn: Record<string, string> = {
   real: 'the real radio',
   emulated: 'the emulated one',
-  both: 'both',
+  both: 'the real radio and the emulated one',
 }
 
 /** What is made of the number that a source has. */
