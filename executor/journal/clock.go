@@ -26,6 +26,19 @@ type ClockStepped struct {
 	Reboot bool `json:"reboot,omitempty"`
 }
 
+var clockSteppedKind = kindOf([]Type{TypeClockStepped},
+	"all (in virtual time only with injected faults)",
+	"`by_ns`, by how much the node's clock stepped since the record before, forwards or with a minus sign back; `within_ns`, how long before `at` it was last seen as it was before, absent where the agent was started since; `reboot`, `true` where the node was started again meanwhile ([how it is used](#clocks-that-step))",
+	func(_ *Record, b *ClockStepped) error {
+		if b.By.Abs() > Latest.Sub(Earliest) || b.Within < 0 {
+			return fmt.Errorf("a step by %s within %s", b.By, b.Within)
+		}
+		return nil
+	},
+	func(_ Type, b *ClockStepped) string {
+		return fmt.Sprintf("the node's clock stepped by %+.3f s", b.By.Seconds())
+	})
+
 // Clock reads the node's clock, and at the same moment one that never steps, since the
 // node was started; [wallclock.Clock] is one.
 type Clock interface {

@@ -1,6 +1,11 @@
 package journal
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"linktrial/executor/runsheet"
+)
 
 // TypeWatched is [Watched]: one after the other, without gaps while the node's agent
 // runs, in runs whose plan has rules about what they hold.
@@ -27,6 +32,12 @@ type Watched struct {
 	// plan has no rule about it, or nobody measures on this node.
 	Host *HostWatched `json:"host,omitempty"`
 }
+
+var watchedKind = kindOf([]Type{TypeWatched},
+	"all, where the plan has [rules of validity](#rules-of-validity), and over real radios",
+	"`since` and `until`: what the node noticed in this time, one record after the other without gaps; `clock_step_ns`, by how much its clock stepped within `clock_look_ns` before `until`; `other`, traffic on the radios' interfaces that was not of a listener: `packets`, `bytes` by tenths of a second (`after_ns` after `since`), the largest conversations (`most`); `listeners`, over real radios: the traffic to and from listeners' ports, as `spans` with `port` (0: both ends have such a port), `after_ns`, `length_ns`, `sent_bytes` and `received_bytes`, of these the transport's payload (`sent_payload_bytes`, `received_payload_bytes`), and `coarse` where nobody knows when within the time; with `unknown`, why some may not have been counted; `unwatched`, why other traffic could not be watched; `host`, with the rule `host` on real radios at nodes that do not lead, what [their processors](#busy-processors) kept from programs. The leading node writes it at trial boundaries, the others every two seconds and synced, all when the clock steps. The times are by the clock as it was at `since`",
+	checkWatched,
+	nil)
 
 // OtherTraffic is packets on the radios' interfaces with their headers, sent and received.
 type OtherTraffic struct {
@@ -72,4 +83,44 @@ type PortSpan struct {
 	// Coarse: nobody knows when within the time: the count was late, or there were too many
 	// spans.
 	Coarse bool `json:"coarse,omitempty"`
+}
+
+// maxWatched is the most steps of time of one record, far above what a node writes.
+const maxWatched = 1 << 20
+
+func checkWatched(_ *Record, b *Watched) error {
+	if b.Since.Before(Earliest) || !b.Until.Before(Latest) || b.Until.Before(b.Since) || b.ClockLook < 0 || len(b.Unwatched) > MaxText {
+		return fmt.Errorf("from %s to %s", b.Since.Format(time.RFC3339), b.Until.Format(time.RFC3339))
+	}
+	if h := b.Host; h != nil {
+		if len(h.Late) > maxWatched || h.Missed < 0 || h.Longest < 0 {
+			return fmt.Errorf("%s missed in %d steps", h.Missed, len(h.Late))
+		}
+		for _, x := range h.Late {
+			if x.After < 0 || x.Missed < 0 || x.Missed > HostLateStep {
+				return fmt.Errorf("%s missed after %s", x.Missed, x.After)
+			}
+		}
+	}
+	if o := b.Other; o != nil {
+		if o.Packets < 1 || len(o.Bytes) > maxWatched || len(o.Most) > maxFlows {
+			return fmt.Errorf("%d packets of other traffic in %d steps and %d conversations", o.Packets, len(o.Bytes), len(o.Most))
+		}
+		for _, x := range o.Bytes {
+			if x.Bytes < 0 || x.After < 0 {
+				return fmt.Errorf("%d bytes after %s", x.Bytes, x.After)
+			}
+		}
+	}
+	if l := b.Listeners; l != nil {
+		if len(l.Spans) > maxWatched || len(l.Unknown) > MaxText {
+			return fmt.Errorf("listeners' traffic in %d spans", len(l.Spans))
+		}
+		for _, x := range l.Spans {
+			if x.Port != 0 && !runsheet.ListenerPort(x.Port) || x.After < 0 || x.Length < 0 || x.Sent < 0 || x.Received < 0 || x.SentPayload < 0 || x.ReceivedPayload < 0 {
+				return fmt.Errorf("%d and %d bytes at port %d for %s after %s", x.Sent, x.Received, x.Port, x.Length, x.After)
+			}
+		}
+	}
+	return nil
 }

@@ -76,7 +76,7 @@ var allowed = map[string][]string{
 	"emulator/bench/":          {"emulator/tun", "internal/"},
 	"executor/":                {"executor/", "protocols/contract", "internal/"},
 	"executor/runsheet/":       {"protocols/contract", "internal/"},
-	"executor/journal/":        {"protocols/contract", "internal/"},
+	"executor/journal/":        {"executor/runsheet", "protocols/contract", "internal/"},
 	"executor/replay/":         {"executor/journal", "internal/"},
 	"executor/driver/":         {"executor/journal", "protocols/contract", "internal/"},
 	"executor/figures/":        {"executor/journal", "protocols/contract", "internal/"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"linktrial/executor/journal"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -49,7 +50,7 @@ func (in *Ingester) noteSteps(d *delivery, committed int64) {
 // (see [store.NodeClock]). Steps that lead out of what can be stored are no node's.
 func (d *delivery) steady(at time.Time) time.Time {
 	t := at.Add(-d.stepped)
-	if t.Before(earliest) || !t.Before(latest) {
+	if t.Before(journal.Earliest) || !t.Before(journal.Latest) {
 		return at
 	}
 	return t

@@ -49,20 +49,13 @@ func inPlaceOf(r *parsed, t journal.Type, reason string, most int, now time.Time
 // indexes, whose entries PostgreSQL bounds; times beyond the bounds cannot be shown
 // by every program that reads an export.
 const (
-	maxName     = 500       // of a treatment, a source, a figure, in bytes
-	maxString   = 256 << 10 // of any other text
+	maxName     = 500 // of a treatment, a source, a figure, in bytes
 	maxDuration = 366 * 24 * time.Hour
-)
-
-// A clock that has lost its battery begins in 1970.
-var (
-	earliest = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
-	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
 // checkBounds refuses what can be stored, and would be in the way of whoever reads it.
 func (p *parsed) checkBounds() error {
-	if p.At.Before(earliest) || !p.At.Before(latest) {
+	if p.At.Before(journal.Earliest) || !p.At.Before(journal.Latest) {
 		return fmt.Errorf("its time is %s, expected one from 1970 to 2199", p.At.Format(time.RFC3339))
 	}
 	switch b := p.body.(type) {
@@ -144,8 +137,8 @@ func checkStrings(body json.RawMessage) error {
 func boundStrings(v any) error {
 	switch x := v.(type) {
 	case string:
-		if len(x) > maxString {
-			return fmt.Errorf("a text of it has %d bytes, expected at most %d", len(x), maxString)
+		if len(x) > journal.MaxText {
+			return fmt.Errorf("a text of it has %d bytes, expected at most %d", len(x), journal.MaxText)
 		}
 	case []any:
 		for _, e := range x {

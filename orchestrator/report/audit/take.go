@@ -77,10 +77,10 @@ func (a *auditor) take(s *source, e entry) {
 		if decode(a, s, &e, &b) && b.Crashed {
 			a.crashed[b.Treatment] = true
 		}
-	case journal.TypeProvenance, journal.TypeClockOffset, journal.TypeListenerReady,
-		journal.TypeDriverMisbehaved, journal.TypeTelemetry, journal.TypeTelemetryFailed, journal.TypeAgentStopped, journal.TypeInterfaceFailed, journal.TypeInterfaceReady, journal.TypeWaiting, journal.TypeWatched, journal.TypeClockStepped:
 	default:
-		s.unknown[e.kind]++
+		if journal.KindOf(t) == nil {
+			s.unknown[e.kind]++
+		}
 	}
 }
 
