@@ -120,7 +120,7 @@ func TestCommandsToARun(t *testing.T) {
 	p.refuse("no trial of the run is running", "run", "skip", first)
 	p.refuse("does not wait for nodes to be moved", "run", "continue", second)
 	p.refuse("not found", "run", "pause", "nothere-1")
-	p.refuse(`required flag(s) "reason" not set`, "run", "mark", first, "--trial", "0")
+	p.refuse(`required flag(s) "reason" not set`, "run", "exclude", first, "--trial", "0")
 
 	// Paused before the first trial; an agent that was killed is still paused.
 	p.must("run", "pause", first, "--by", "ada")

@@ -237,7 +237,7 @@ func TestAudit(t *testing.T) {
 	f.start(radio.RoleClient)
 	ended := b.end(res.Msg)
 	require.Equal(t, linktrialv1.RunState_RUN_STATE_COMPLETED, ended.State, ended.Message)
-	_, err = control.MarkAttempt(t.Context(), connect.NewRequest(&linktrialv1.MarkAttemptRequest{RunId: run, Trial: 6, Attempt: 1, Invalid: true, Reason: "a truck", By: "ada"}))
+	_, err = control.ExcludeAttempt(t.Context(), connect.NewRequest(&linktrialv1.ExcludeAttemptRequest{RunId: run, Trial: 6, Attempt: 1, Reason: "a truck", By: "ada"}))
 	require.NoError(t, err)
 
 	out := t.TempDir()

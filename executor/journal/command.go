@@ -5,20 +5,21 @@ import (
 	"fmt"
 
 	"linktrial/internal/radio"
+	"linktrial/internal/runcommand"
 )
 
 // Self is the name in place of a person's in commands that the leading node gives itself.
 const Self = "linktrial"
 
-// CommandKind is what a person asks of a run. Closed list.
+// CommandKind is what a person asks of a run ([runcommand]), of what journals have.
 type CommandKind string
 
 const (
-	CommandAbort  CommandKind = "abort"
-	CommandPause  CommandKind = "pause"  // hold the run at the next trial boundary
-	CommandResume CommandKind = "resume" // let it go on
-	CommandSkip   CommandKind = "skip"   // end a trial without a further attempt
-	CommandRepeat CommandKind = "repeat" // one more attempt of a trial that has ended
+	CommandAbort  CommandKind = runcommand.Abort
+	CommandPause  CommandKind = runcommand.Pause  // hold the run at the next trial boundary
+	CommandResume CommandKind = runcommand.Resume // let it go on
+	CommandSkip   CommandKind = runcommand.Skip   // end a trial without a further attempt
+	CommandRepeat CommandKind = runcommand.Repeat // one more attempt of a trial that has ended
 )
 
 // Command is a person's command that the node received, or with By [Self] a pause of

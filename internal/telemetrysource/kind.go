@@ -95,6 +95,9 @@ func Which(about About) (out []Kind) {
 // Is reports whether readings of a kind are about something.
 func (k Kind) Is(about About) bool { d := Of(k); return d != nil && d.About == about }
 
+// NewSettings is the settings of a source of the kind of which nothing is stated.
+func (d *Definition) NewSettings() Settings { return d.settings() }
+
 func (d *Definition) has(key string) bool {
 	return slices.ContainsFunc(d.Keys, func(k Key) bool { return k.Name == key })
 }

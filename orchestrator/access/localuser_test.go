@@ -50,7 +50,7 @@ func TestLocalUsers(t *testing.T) {
 				}
 				for procedure, guarded := range map[string]bool{
 					"LabService/LabUp": true, "LabService/LabDown": true, "LabService/SetControlLink": true, "CatalogService/CheckProtocol": true, "CatalogService/SaveTopology": true,
-					"OperatorService/StartPlan": true, "OperatorService/AbortCampaign": true, "ControlService/MarkAttempt": true, "FleetService/StartPreflight": true, "LibraryService/Schedule": true,
+					"OperatorService/StartPlan": true, "OperatorService/AbortCampaign": true, "ControlService/ExcludeAttempt": true, "ControlService/IncludeAttempt": true, "FleetService/StartPreflight": true, "LibraryService/Schedule": true,
 					"TrustService/ApproveDriver": true, "TrustService/RotateSigningKey": true, "AgentService/Register": true, "AgentService/Deliver": true, "OperatorService/Forgotten": true,
 					"LabService/LabStatus": false, "OperatorService/CheckPlan": false, "OperatorService/ListRuns": false, "OperatorService/Watch": false, "AccessService/WhoAmI": false, "AccessService/Login": false,
 				} {

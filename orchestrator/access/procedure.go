@@ -53,7 +53,7 @@ var procedures = map[string]map[string]rule{
 	},
 	"ControlService": {
 		"ListCommands": see,
-		"PauseRun":     direct, "ResumeRun": direct, "AbortRun": direct, "SkipTrial": direct, "RepeatTrial": direct, "MarkAttempt": direct, "ReleaseRun": direct,
+		"PauseRun":     direct, "ResumeRun": direct, "AbortRun": direct, "SkipTrial": direct, "RepeatTrial": direct, "ExcludeAttempt": direct, "IncludeAttempt": direct, "ContinueRun": direct,
 	},
 	"EnrolmentService": {"Enrol": node, "Renew": node},
 	"FleetService":     {"GetPreflight": see, "Links": see, "StartPreflight": direct},

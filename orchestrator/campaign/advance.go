@@ -7,6 +7,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
+	"linktrial/internal/runcommand"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -101,7 +102,7 @@ func (e *Engine) readOpenRuns(ctx context.Context) (*openRuns, error) {
 			}
 			out.listening[l.RunID][journal.ListenerName{Treatment: l.Treatment, At: radio.Role(l.AtRole)}] = true
 		}
-		commands, err := q.OpenRunCommands(ctx)
+		commands, err := q.OpenRunCommands(ctx, runcommand.Led())
 		if err != nil {
 			return err
 		}
@@ -148,7 +149,7 @@ func (e *Engine) derive(ctx context.Context, open *openRuns) ([]*run, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := &run{id: row.ID, campaign: row.CampaignID, state: State(row.State), sheetInfo: sheet, attempted: row.Attempted, confirmMove: row.ConfirmMove && !row.Released,
+		r := &run{id: row.ID, campaign: row.CampaignID, state: State(row.State), sheetInfo: sheet, attempted: row.Attempted, confirmMove: row.ConfirmMove && !row.Continued,
 			abort: abort{reason: row.AbortReason, fault: row.AbortFault}, participants: open.participants[row.ID], listening: open.listening[row.ID]}
 		if row.AbortAt != nil {
 			r.abort.at = *row.AbortAt

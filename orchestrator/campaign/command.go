@@ -10,27 +10,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/internal/runcommand"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
-)
-
-// CommandKind is what a person tells a run to do. Closed list.
-type CommandKind string
-
-// The kinds; pause, resume, skip and repeat are for the leading agent.
-const (
-	Pause   CommandKind = "pause"   // hold the run at its next trial boundary
-	Resume  CommandKind = "resume"  // let a paused run go on
-	Skip    CommandKind = "skip"    // end a trial without a further attempt
-	Repeat  CommandKind = "repeat"  // one more attempt of a trial that has ended
-	Abort   CommandKind = "abort"   // end the run; the campaign's others go on
-	Release CommandKind = "release" // the nodes have been moved to where the topology has them
 )
 
 // Command is an instruction of a person to a run.
 type Command struct {
 	ID     string // empty in a new one
-	Kind   CommandKind
+	Kind   string // one of [runcommand]'s, but exclude and include, which are marks
 	Trial  int    // of skip and repeat
 	Reason string // of an abort
 	By     string // who gives it; may be empty
@@ -99,15 +87,15 @@ func (e *Engine) Submit(ctx context.Context, run string, c Command) error {
 			return err
 		}
 		stored = true
-		p := dbsqlc.InsertCommandParams{ID: newID(), RunID: run, Kind: string(c.Kind), Reason: c.Reason, GivenBy: c.By}
-		if c.Kind == Skip || c.Kind == Repeat {
+		p := dbsqlc.InsertCommandParams{ID: newID(), RunID: run, Kind: c.Kind, Reason: c.Reason, GivenBy: c.By}
+		if runcommand.Of(c.Kind).Trial {
 			trial := int32(c.Trial)
 			p.Trial = &trial
 		}
 		if err := q.InsertCommand(ctx, p); err != nil {
 			return err
 		}
-		if c.Kind == Abort {
+		if c.Kind == runcommand.Abort {
 			_, err := q.AbortRun(ctx, dbsqlc.AbortRunParams{ID: run, Reason: c.Reason})
 			return err
 		}
@@ -131,17 +119,17 @@ func (e *Engine) admit(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForC
 	case r.EndedAt != nil:
 		return false, refuse("it has ended (%s)", r.State)
 	case r.AbortReason != nil:
-		if c.Kind == Abort {
+		if c.Kind == runcommand.Abort {
 			return false, nil
 		}
 		return false, refuse("it is being aborted (%s)", *r.AbortReason)
 	case state == Collecting:
 		return false, refuse("all its trials have ended, and only journals are still on their way")
 	}
-	if c.Kind == Abort {
+	if c.Kind == runcommand.Abort {
 		return true, nil
 	}
-	if c.Kind == Release {
+	if c.Kind == runcommand.Continue {
 		if state != Waiting {
 			return false, refuse("it does not wait for nodes to be moved (%s)", r.State)
 		}
@@ -154,7 +142,7 @@ func (e *Engine) admit(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForC
 	if virtual {
 		return false, refuse("its trials run in virtual time, where abort is the only command")
 	}
-	if c.Kind == Pause || c.Kind == Resume {
+	if c.Kind == runcommand.Pause || c.Kind == runcommand.Resume {
 		o, err := q.RunOverview(ctx, r.ID)
 		if err != nil {
 			return false, err
@@ -166,25 +154,25 @@ func (e *Engine) admit(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForC
 
 // admitHold is admit for pause and resume, of which the newest one counts; self: the
 // leading node has paused the run by itself since then.
-func admitHold(kind CommandKind, earlier []dbsqlc.CommandState, self bool) (bool, error) {
-	if self && kind == Resume {
-		same := slices.ContainsFunc(earlier, func(x dbsqlc.CommandState) bool { return CommandKind(x.Kind) == Resume && pending(&x) })
+func admitHold(kind string, earlier []dbsqlc.CommandState, self bool) (bool, error) {
+	if self && kind == runcommand.Resume {
+		same := slices.ContainsFunc(earlier, func(x dbsqlc.CommandState) bool { return x.Kind == runcommand.Resume && pending(&x) })
 		return !same, nil
 	}
 	for _, x := range slices.Backward(earlier) {
 		switch {
-		case CommandKind(x.Kind) == Pause:
-			return kind == Resume, nil
-		case CommandKind(x.Kind) == Resume && kind == Resume && pending(&x):
+		case x.Kind == runcommand.Pause:
+			return kind == runcommand.Resume, nil
+		case x.Kind == runcommand.Resume && kind == runcommand.Resume && pending(&x):
 			return false, nil
-		case CommandKind(x.Kind) == Resume:
-			if kind == Resume {
+		case x.Kind == runcommand.Resume:
+			if kind == runcommand.Resume {
 				return false, refuse("it is not paused")
 			}
 			return true, nil
 		}
 	}
-	if kind == Resume {
+	if kind == runcommand.Resume {
 		return false, refuse("it is not paused")
 	}
 	return true, nil
@@ -200,13 +188,13 @@ func admitTrial(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForCommandR
 		return false, err
 	}
 	switch {
-	case c.Kind == Skip && verdict != nil:
+	case c.Kind == runcommand.Skip && verdict != nil:
 		return false, refuse("trial %d has ended already (%s)", c.Trial, *verdict)
-	case c.Kind == Repeat && verdict == nil:
+	case c.Kind == runcommand.Repeat && verdict == nil:
 		return false, refuse("trial %d has not ended yet", c.Trial)
 	}
 	same := slices.ContainsFunc(earlier, func(x dbsqlc.CommandState) bool {
-		return CommandKind(x.Kind) == c.Kind && x.Trial != nil && int(*x.Trial) == c.Trial && pending(&x)
+		return x.Kind == c.Kind && x.Trial != nil && int(*x.Trial) == c.Trial && pending(&x)
 	})
 	return !same, nil
 }

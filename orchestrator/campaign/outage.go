@@ -12,6 +12,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/runcommand"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/protocols/contract"
@@ -169,7 +170,7 @@ func (e *Engine) excuse(ctx context.Context, run string, a excused, reason strin
 	if !a.last || a.marks >= mostRepeats {
 		return nil
 	}
-	err := e.Submit(ctx, run, Command{Kind: Repeat, Trial: a.trial, By: journal.Self})
+	err := e.Submit(ctx, run, Command{Kind: runcommand.Repeat, Trial: a.trial, By: journal.Self})
 	if errors.Is(err, ErrRefused) { // the run is over
 		e.cfg.Logger.Warn("a trial whose attempt says nothing of the protocol cannot be repeated", "run", run, "trial", a.trial, "reason", err)
 		return nil

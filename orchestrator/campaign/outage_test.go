@@ -11,6 +11,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/runcommand"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -252,7 +253,7 @@ func TestOutages(t *testing.T) {
 				require.Empty(t, commands)
 			} else {
 				require.Len(t, commands, 1)
-				require.Equal(t, string(Repeat), commands[0].Kind)
+				require.Equal(t, runcommand.Repeat, commands[0].Kind)
 			}
 
 			require.NoError(t, e.MarkAttempt(t.Context(), run, Mark{Trial: 0, Attempt: 1, By: "ada"}))

@@ -11,6 +11,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/runcommand"
 	"linktrial/internal/telemetrysource"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
@@ -341,7 +342,7 @@ func TestRulesOfValidity(t *testing.T) {
 					require.Empty(t, commands)
 				} else {
 					require.Len(t, commands, 1)
-					require.Equal(t, string(Repeat), commands[0].Kind)
+					require.Equal(t, runcommand.Repeat, commands[0].Kind)
 				}
 				// A person withdraws the mark, and it is not set again.
 				require.NoError(t, e.MarkAttempt(t.Context(), run, Mark{Trial: 0, Attempt: 1, By: "ada"}))

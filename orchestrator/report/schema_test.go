@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/stretchr/testify/require"
 
+	"linktrial/internal/radio"
+	"linktrial/internal/telemetrysource"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/reporttest"
 )
@@ -77,5 +80,31 @@ func TestExportsFollowTheSchema(t *testing.T) {
 				t.Error("an unknown field passed")
 			}
 		})
+	}
+}
+
+// Sources of telemetry are written by code of their own: those of every kind follow the
+// schema as well.
+func TestTelemetrySourcesFollowTheSchema(t *testing.T) {
+	s, err := report.Schema()
+	require.NoError(t, err)
+	schema, err := s.Defs["telemetry"].Resolve(nil)
+	require.NoError(t, err)
+	sources := radio.EmulatedTelemetry()
+	for _, d := range telemetrysource.Kinds() {
+		own := telemetrysource.Own(d.Kind, "own", "a test")
+		if d.PlaceKey != "" {
+			own.Values = []telemetrysource.Value{{Name: "x", Place: "p", Unit: "dB", Scale: 2, Counter: true}}
+		}
+		sources = append(sources, own)
+	}
+	sources = append(sources, telemetrysource.Source{Name: "secret", Kind: telemetrysource.KindSNMP,
+		Settings: &telemetrysource.SNMP{Access: &telemetrysource.SNMPAccess{Version: "3", User: "u", Auth: "sha", AuthEnv: "A", Privacy: "aes", PrivacyEnv: "P"}}})
+	for _, source := range sources {
+		b, err := json.Marshal(source)
+		require.NoError(t, err)
+		var v any
+		require.NoError(t, json.Unmarshal(b, &v))
+		require.NoError(t, schema.Validate(v), string(b))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/runcommand"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -22,7 +23,7 @@ func (s *control) give(ctx context.Context, run string, o campaign.Command) erro
 	if err == nil {
 		err = s.cfg.Engine.Submit(ctx, id, o)
 	}
-	return s.cfg.answer(ctx, string(o.Kind), err)
+	return s.cfg.answer(ctx, o.Kind, err)
 }
 
 var errNoRun = errors.New("no run is given: expected its identity, or a unique prefix")
@@ -36,14 +37,14 @@ func (s *control) find(ctx context.Context, run string) (string, error) {
 }
 
 func (s *control) PauseRun(ctx context.Context, req *connect.Request[linktrialv1.PauseRunRequest]) (*connect.Response[linktrialv1.PauseRunResponse], error) {
-	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Pause, By: req.Msg.By}); err != nil {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: runcommand.Pause, By: req.Msg.By}); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&linktrialv1.PauseRunResponse{}), nil
 }
 
 func (s *control) ResumeRun(ctx context.Context, req *connect.Request[linktrialv1.ResumeRunRequest]) (*connect.Response[linktrialv1.ResumeRunResponse], error) {
-	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Resume, By: req.Msg.By}); err != nil {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: runcommand.Resume, By: req.Msg.By}); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&linktrialv1.ResumeRunResponse{}), nil
@@ -54,43 +55,56 @@ func (s *control) AbortRun(ctx context.Context, req *connect.Request[linktrialv1
 	if reason == "" {
 		reason = "aborted"
 	}
-	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Abort, Reason: reason, By: req.Msg.By}); err != nil {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: runcommand.Abort, Reason: reason, By: req.Msg.By}); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&linktrialv1.AbortRunResponse{}), nil
 }
 
 func (s *control) SkipTrial(ctx context.Context, req *connect.Request[linktrialv1.SkipTrialRequest]) (*connect.Response[linktrialv1.SkipTrialResponse], error) {
-	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Skip, Trial: int(req.Msg.Trial), By: req.Msg.By}); err != nil {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: runcommand.Skip, Trial: int(req.Msg.Trial), By: req.Msg.By}); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&linktrialv1.SkipTrialResponse{}), nil
 }
 
 func (s *control) RepeatTrial(ctx context.Context, req *connect.Request[linktrialv1.RepeatTrialRequest]) (*connect.Response[linktrialv1.RepeatTrialResponse], error) {
-	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Repeat, Trial: int(req.Msg.Trial), By: req.Msg.By}); err != nil {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: runcommand.Repeat, Trial: int(req.Msg.Trial), By: req.Msg.By}); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&linktrialv1.RepeatTrialResponse{}), nil
 }
 
-func (s *control) ReleaseRun(ctx context.Context, req *connect.Request[linktrialv1.ReleaseRunRequest]) (*connect.Response[linktrialv1.ReleaseRunResponse], error) {
-	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Release, By: req.Msg.By}); err != nil {
+func (s *control) ContinueRun(ctx context.Context, req *connect.Request[linktrialv1.ContinueRunRequest]) (*connect.Response[linktrialv1.ContinueRunResponse], error) {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: runcommand.Continue, By: req.Msg.By}); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&linktrialv1.ReleaseRunResponse{}), nil
+	return connect.NewResponse(&linktrialv1.ContinueRunResponse{}), nil
 }
 
-func (s *control) MarkAttempt(ctx context.Context, req *connect.Request[linktrialv1.MarkAttemptRequest]) (*connect.Response[linktrialv1.MarkAttemptResponse], error) {
+func (s *control) ExcludeAttempt(ctx context.Context, req *connect.Request[linktrialv1.ExcludeAttemptRequest]) (*connect.Response[linktrialv1.ExcludeAttemptResponse], error) {
 	m := req.Msg
-	id, err := s.find(ctx, m.RunId)
+	if err := s.mark(ctx, m.RunId, runcommand.Exclude, campaign.Mark{Trial: int(m.Trial), Attempt: int(m.Attempt), Invalid: true, Reason: m.Reason, By: m.By}); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&linktrialv1.ExcludeAttemptResponse{}), nil
+}
+
+func (s *control) IncludeAttempt(ctx context.Context, req *connect.Request[linktrialv1.IncludeAttemptRequest]) (*connect.Response[linktrialv1.IncludeAttemptResponse], error) {
+	m := req.Msg
+	if err := s.mark(ctx, m.RunId, runcommand.Include, campaign.Mark{Trial: int(m.Trial), Attempt: int(m.Attempt), By: m.By}); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&linktrialv1.IncludeAttemptResponse{}), nil
+}
+
+// mark finds the run and marks an attempt, or takes its mark back.
+func (s *control) mark(ctx context.Context, run, command string, m campaign.Mark) error {
+	id, err := s.find(ctx, run)
 	if err == nil {
-		err = s.cfg.Engine.MarkAttempt(ctx, id, campaign.Mark{Trial: int(m.Trial), Attempt: int(m.Attempt), Invalid: m.Invalid, Reason: m.Reason, By: m.By})
+		err = s.cfg.Engine.MarkAttempt(ctx, id, m)
 	}
-	if err != nil {
-		return nil, s.cfg.answer(ctx, "mark attempt", err)
-	}
-	return connect.NewResponse(&linktrialv1.MarkAttemptResponse{}), nil
+	return s.cfg.answer(ctx, command+" attempt", err)
 }
 
 func (s *control) ListCommands(ctx context.Context, req *connect.Request[linktrialv1.ListCommandsRequest]) (*connect.Response[linktrialv1.ListCommandsResponse], error) {
@@ -132,10 +146,10 @@ func readCommands(ctx context.Context, q *dbsqlc.Queries, run string) ([]*linktr
 		out = append(out, x)
 	}
 	for _, m := range marks {
-		x := &linktrialv1.Command{Id: m.ID, RunId: run, Kind: "unmark", Trial: &m.Trial, Attempt: m.Attempt, Reason: m.Reason, By: m.GivenBy,
+		x := &linktrialv1.Command{Id: m.ID, RunId: run, Kind: runcommand.Include, Trial: &m.Trial, Attempt: m.Attempt, Reason: m.Reason, By: m.GivenBy,
 			Given: timestamppb.New(m.GivenAt), Applied: timestamppb.New(m.GivenAt)}
 		if m.Invalid {
-			x.Kind = "mark-invalid"
+			x.Kind = runcommand.Exclude
 		}
 		out = append(out, x)
 	}

@@ -14,6 +14,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/runcommand"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/campaign/nodes"
@@ -69,7 +70,7 @@ func (w *watcher) readExtras(ctx context.Context, q *dbsqlc.Queries, id string, 
 	if e.losses, err = q.ContactLosses(ctx, id); err != nil {
 		return e, err
 	}
-	if slices.ContainsFunc(e.commands, func(c *linktrialv1.Command) bool { return c.Kind == string(campaign.Skip) }) {
+	if slices.ContainsFunc(e.commands, func(c *linktrialv1.Command) bool { return c.Kind == string(runcommand.Skip) }) {
 		if e.skipped, err = q.UnattemptedTrials(ctx, id); err != nil {
 			return e, err
 		}

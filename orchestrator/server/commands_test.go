@@ -54,7 +54,7 @@ func TestCommands(t *testing.T) {
 	h.tell()
 	require.False(t, h.state().Run.Paused)
 	refused[linktrialv1.ResumeRunResponse](t, connect.CodeFailedPrecondition, "it is not paused")(h.control.ResumeRun(ctx, resumeOf(h.run)))
-	refused[linktrialv1.ReleaseRunResponse](t, connect.CodeFailedPrecondition, "does not wait for nodes to be moved (running)")(h.control.ReleaseRun(ctx, connect.NewRequest(&linktrialv1.ReleaseRunRequest{RunId: h.run})))
+	refused[linktrialv1.ContinueRunResponse](t, connect.CodeFailedPrecondition, "does not wait for nodes to be moved (running)")(h.control.ContinueRun(ctx, connect.NewRequest(&linktrialv1.ContinueRunRequest{RunId: h.run})))
 	refused[linktrialv1.RepeatTrialResponse](t, connect.CodeFailedPrecondition, "trial 0 has not ended yet")(h.control.RepeatTrial(ctx, repeatOf(h.run, 0)))
 	refused[linktrialv1.RepeatTrialResponse](t, connect.CodeNotFound, "it has no trial 8; its trials are 0 to 7")(h.control.RepeatTrial(ctx, repeatOf(h.run, 8)))
 	refused[linktrialv1.SkipTrialResponse](t, connect.CodeNotFound, "no trial -1")(h.control.SkipTrial(ctx, skipOf(h.run, -1)))

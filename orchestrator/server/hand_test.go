@@ -158,6 +158,10 @@ func skipOf(run string, trial int32) *connect.Request[linktrialv1.SkipTrialReque
 func repeatOf(run string, trial int32) *connect.Request[linktrialv1.RepeatTrialRequest] {
 	return connect.NewRequest(&linktrialv1.RepeatTrialRequest{RunId: run, Trial: trial, By: "ada"})
 }
-func markOf(run string, trial, attempt int32, invalid bool, reason string) *connect.Request[linktrialv1.MarkAttemptRequest] {
-	return connect.NewRequest(&linktrialv1.MarkAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, Invalid: invalid, Reason: reason, By: "ada"})
+func exclude(run string, trial, attempt int32, reason string) *connect.Request[linktrialv1.ExcludeAttemptRequest] {
+	return connect.NewRequest(&linktrialv1.ExcludeAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, Reason: reason, By: "ada"})
+}
+
+func include(run string, trial, attempt int32) *connect.Request[linktrialv1.IncludeAttemptRequest] {
+	return connect.NewRequest(&linktrialv1.IncludeAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, By: "ada"})
 }

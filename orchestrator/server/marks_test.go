@@ -25,13 +25,13 @@ func TestMarkedAttempt(t *testing.T) {
 	h.attempt(0, 1)
 	h.x.j.Start(h.x.sheet, 1, 1)
 	h.tell()
-	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeInvalidArgument, "a mark needs a reason")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, "")))
-	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeNotFound, "it has no attempt 2 of trial 0")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 2, true, "x")))
-	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeFailedPrecondition, "has not ended yet")(h.control.MarkAttempt(ctx, markOf(h.run, 1, 1, true, "x")))
-	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeFailedPrecondition, "is not marked")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, false, "")))
+	refused[linktrialv1.ExcludeAttemptResponse](t, connect.CodeInvalidArgument, "a mark needs a reason")(h.control.ExcludeAttempt(ctx, exclude(h.run, 0, 1, "")))
+	refused[linktrialv1.ExcludeAttemptResponse](t, connect.CodeNotFound, "it has no attempt 2 of trial 0")(h.control.ExcludeAttempt(ctx, exclude(h.run, 0, 2, "x")))
+	refused[linktrialv1.ExcludeAttemptResponse](t, connect.CodeFailedPrecondition, "has not ended yet")(h.control.ExcludeAttempt(ctx, exclude(h.run, 1, 1, "x")))
+	refused[linktrialv1.IncludeAttemptResponse](t, connect.CodeFailedPrecondition, "is not marked")(h.control.IncludeAttempt(ctx, include(h.run, 0, 1)))
 
-	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeInvalidArgument, "reason has the control character U+0000 at byte 1")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, "a\x00b")))
-	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeInvalidArgument, "a reason of 1001 bytes")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, strings.Repeat("x", 1001))))
+	refused[linktrialv1.ExcludeAttemptResponse](t, connect.CodeInvalidArgument, "reason has the control character U+0000 at byte 1")(h.control.ExcludeAttempt(ctx, exclude(h.run, 0, 1, "a\x00b")))
+	refused[linktrialv1.ExcludeAttemptResponse](t, connect.CodeInvalidArgument, "a reason of 1001 bytes")(h.control.ExcludeAttempt(ctx, exclude(h.run, 0, 1, strings.Repeat("x", 1001))))
 
 	// A watcher that was there before hears of the mark, and of its end.
 	type seen struct{ verdict, reason string }
@@ -60,10 +60,10 @@ func TestMarkedAttempt(t *testing.T) {
 		}
 	}
 	require.Equal(t, seen{"succeeded", ""}, next())
-	_, err := h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, "a lorry"))
+	_, err := h.control.ExcludeAttempt(ctx, exclude(h.run, 0, 1, "a lorry"))
 	require.NoError(t, err)
 	require.Equal(t, seen{"invalid", "marked: a lorry"}, next())
-	require.Equal(t, seen{"command", "mark-invalid a lorry"}, next())
+	require.Equal(t, seen{"command", "exclude a lorry"}, next())
 	row := h.state().Trials[0]
 	require.Equal(t, "invalid", row.Verdict)
 	require.Equal(t, "invalid", row.Attempts[0].Verdict)
@@ -72,10 +72,10 @@ func TestMarkedAttempt(t *testing.T) {
 	require.Equal(t, "succeeded", row.Attempts[0].GetMark().GetJournalVerdict())
 	require.Positive(t, row.Attempts[0].MeasuredBytesPerSecond)
 	require.Zero(t, row.Attempts[0].ThroughputBytesPerSecond)
-	_, err = h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, false, ""))
+	_, err = h.control.IncludeAttempt(ctx, include(h.run, 0, 1))
 	require.NoError(t, err)
 	require.Equal(t, seen{"succeeded", ""}, next())
-	require.Equal(t, seen{"command", "unmark "}, next())
+	require.Equal(t, seen{"command", "include "}, next())
 	row = h.state().Trials[0]
 	require.Equal(t, "succeeded", row.Verdict)
 	require.Nil(t, row.Attempts[0].Mark)

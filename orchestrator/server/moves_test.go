@@ -55,7 +55,7 @@ func TestWaitingForMoves(t *testing.T) {
 				if r.State == linktrialv1.RunState_RUN_STATE_WAITING {
 					if !waited[r.Id] {
 						waited[r.Id] = true
-						_, err := control.ReleaseRun(ctx, connect.NewRequest(&linktrialv1.ReleaseRunRequest{RunId: r.Id, By: "ada"}))
+						_, err := control.ContinueRun(ctx, connect.NewRequest(&linktrialv1.ContinueRunRequest{RunId: r.Id, By: "ada"}))
 						require.NoError(t, err)
 					}
 				}
@@ -97,7 +97,7 @@ func TestAbortOfAWaitingRun(t *testing.T) {
 	require.Eventually(t, func() bool { return state(first.RunIds[0]) == linktrialv1.RunState_RUN_STATE_ABORTED }, 30*time.Second, 10*time.Millisecond)
 	// The campaign's next run has the same topology, and nobody has said that the nodes stand there.
 	require.Eventually(t, func() bool { return state(first.RunIds[1]) == linktrialv1.RunState_RUN_STATE_WAITING }, 30*time.Second, 10*time.Millisecond)
-	_, err = control.ReleaseRun(t.Context(), connect.NewRequest(&linktrialv1.ReleaseRunRequest{RunId: first.RunIds[1]}))
+	_, err = control.ContinueRun(t.Context(), connect.NewRequest(&linktrialv1.ContinueRunRequest{RunId: first.RunIds[1]}))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return state(first.RunIds[1]) == linktrialv1.RunState_RUN_STATE_COMPLETED }, 60*time.Second, 10*time.Millisecond)
 	require.Eventually(t, func() bool { return state(first.RunIds[2]) == linktrialv1.RunState_RUN_STATE_WAITING }, 30*time.Second, 10*time.Millisecond)

@@ -126,7 +126,7 @@ func TestCallsNeedALogin(t *testing.T) {
 		require.NotContains(t, e.Message, "was not reported", "%s: its service is mounted without the interceptor", e.Action)
 	}
 	for _, action := range []string{
-		"OperatorService.StartPlan", "OperatorService.AbortCampaign", "ControlService.PauseRun", "ControlService.MarkAttempt", "LibraryService.SavePlan", "LibraryService.DeletePlan",
+		"OperatorService.StartPlan", "OperatorService.AbortCampaign", "ControlService.PauseRun", "ControlService.ExcludeAttempt", "ControlService.IncludeAttempt", "LibraryService.SavePlan", "LibraryService.DeletePlan",
 		"CatalogService.SaveTopology", "CatalogService.SaveProfile", "CatalogService.CheckProtocol", "FleetService.StartPreflight", "LabService.LabUp", "NodeService.CreateNodeToken", "NodeService.RevokeNode",
 		"TrustService.ApproveDriver", "TrustService.RotateSigningKey", "AccessService.AddUser", "AccessService.Login", "AccessService.CreateToken",
 	} {

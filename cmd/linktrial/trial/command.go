@@ -17,6 +17,7 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/runcommand"
 )
 
 // commander holds what one command to a run needs.
@@ -28,10 +29,11 @@ type commander struct {
 
 // newRunCommand makes a subcommand that gives one command to one run. Send returns
 // the line to print.
-func newRunCommand(s *setting.Settings, use, short, long, example string, send func(ctx context.Context, c *commander, run string) (string, error)) *cobra.Command {
+func newRunCommand(s *setting.Settings, name, args, long, example string, send func(ctx context.Context, c *commander, run string) (string, error)) *cobra.Command {
 	c := &commander{}
+	short := runcommand.Of(name).Short
 	cmd := &cobra.Command{
-		Use:     use,
+		Use:     name + " " + args,
 		Short:   short,
 		Long:    strings.TrimSpace(short+".\n\n"+long) + "\n\nRUN can be the beginning of the run's identity, where no other run has the same.",
 		Example: example,
@@ -52,7 +54,7 @@ func newRunCommand(s *setting.Settings, use, short, long, example string, send f
 }
 
 func newRunPause(s *setting.Settings) *cobra.Command {
-	return newRunCommand(s, "pause RUN", "Pause a run at its next trial boundary",
+	return newRunCommand(s, runcommand.Pause, "RUN",
 		"The trial that is running continues to its end; during the pause nothing is sent over\nthe radio. Where the control link is down, the command takes effect when it is back.",
 		`  linktrial run pause m4t7xk2p-1`,
 		func(ctx context.Context, c *commander, run string) (string, error) {
@@ -62,7 +64,7 @@ func newRunPause(s *setting.Settings) *cobra.Command {
 }
 
 func newRunResume(s *setting.Settings) *cobra.Command {
-	return newRunCommand(s, "resume RUN", "Resume a paused run", "", `  linktrial run resume m4t7xk2p-1`,
+	return newRunCommand(s, runcommand.Resume, "RUN", "", `  linktrial run resume m4t7xk2p-1`,
 		func(ctx context.Context, c *commander, run string) (string, error) {
 			_, err := c.control.ResumeRun(ctx, connect.NewRequest(&linktrialv1.ResumeRunRequest{RunId: run, By: c.by}))
 			return "the run resumes", err
@@ -70,17 +72,17 @@ func newRunResume(s *setting.Settings) *cobra.Command {
 }
 
 func newRunContinue(s *setting.Settings) *cobra.Command {
-	return newRunCommand(s, "continue RUN", "Confirm that the nodes are at the positions of the run's topology", "A run that waits for its nodes to be moved then starts.",
+	return newRunCommand(s, runcommand.Continue, "RUN", "A run that waits for its nodes to be moved then starts.",
 		`  linktrial run continue m4t7xk2p-2 --by ada`,
 		func(ctx context.Context, c *commander, run string) (string, error) {
-			_, err := c.control.ReleaseRun(ctx, connect.NewRequest(&linktrialv1.ReleaseRunRequest{RunId: run, By: c.by}))
+			_, err := c.control.ContinueRun(ctx, connect.NewRequest(&linktrialv1.ContinueRunRequest{RunId: run, By: c.by}))
 			return "the run continues", err
 		})
 }
 
 func newRunAbort(s *setting.Settings) *cobra.Command {
 	var reason string
-	cmd := newRunCommand(s, "abort RUN|CAMPAIGN", "Abort a run, or all runs of a campaign", "What was measured is kept.",
+	cmd := newRunCommand(s, runcommand.Abort, "RUN|CAMPAIGN", "What was measured is kept.",
 		`  linktrial run abort m4t7xk2p-1 --reason rain
   linktrial run abort m4t7xk2p                     # all runs of the campaign`,
 		func(ctx context.Context, c *commander, name string) (string, error) {
@@ -125,7 +127,7 @@ func (c *commander) campaign(ctx context.Context, prefix string) (string, error)
 
 func newRunSkip(s *setting.Settings) *cobra.Command {
 	var trial int32
-	cmd := newRunCommand(s, "skip RUN", "End a trial without a further attempt",
+	cmd := newRunCommand(s, runcommand.Skip, "RUN",
 		"A trial that is running is aborted. Without --trial it is the one that is running. With\nin-band control the command takes effect when the trial has ended: it then prevents\nfurther attempts.",
 		`  linktrial run skip m4t7xk2p-1                    # the trial that is running
   linktrial run skip m4t7xk2p-1 --trial 17`,
@@ -161,7 +163,7 @@ func (c *commander) runningTrial(ctx context.Context, run string) (int32, error)
 
 func newRunRepeat(s *setting.Settings) *cobra.Command {
 	var trial int32
-	cmd := newRunCommand(s, "repeat RUN --trial N", "Repeat a trial that has ended",
+	cmd := newRunCommand(s, runcommand.Repeat, "RUN --trial N",
 		"The trial gets one more attempt, in its own iteration, at the next trial boundary; the\nlast attempt counts. It is exactly one, whatever the plan's limit of attempts is and\nhowever it ends.",
 		`  linktrial run repeat m4t7xk2p-1 --trial 17`,
 		func(ctx context.Context, c *commander, run string) (string, error) {
@@ -175,15 +177,14 @@ func newRunRepeat(s *setting.Settings) *cobra.Command {
 func newRunExclude(s *setting.Settings) *cobra.Command {
 	var trial, attempt int32
 	var reason string
-	cmd := newRunCommand(s, "exclude RUN --trial N --reason TEXT", "Exclude an attempt, so that its figure does not count",
+	cmd := newRunCommand(s, runcommand.Exclude, "RUN --trial N --reason TEXT",
 		"What was measured is kept and stays visible: the attempt is shown as invalid, with the\nreason and with its verdict in the journal.",
 		`  linktrial run exclude m4t7xk2p-1 --trial 17 --reason "a truck in front of the antenna"
   linktrial run exclude m4t7xk2p-1 --trial 17 --attempt 2 --reason "battery changed"`,
 		func(ctx context.Context, c *commander, run string) (string, error) {
-			n, err := c.mark(ctx, &linktrialv1.MarkAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, Invalid: true, Reason: reason, By: c.by})
+			n, err := c.exclude(ctx, &linktrialv1.ExcludeAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, Reason: reason, By: c.by})
 			return fmt.Sprintf("attempt %d of trial %d is excluded; to take this back: linktrial run include %s --trial %d --attempt %d", n, trial, run, trial, n), err
 		})
-	cmd.Aliases = []string{"mark"} // its name of before, in scripts
 	trialFlag(cmd, &trial)
 	cmd.Flags().Int32Var(&attempt, "attempt", 0, "number of the attempt, from 1 (default: the last)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
@@ -193,13 +194,12 @@ func newRunExclude(s *setting.Settings) *cobra.Command {
 
 func newRunInclude(s *setting.Settings) *cobra.Command {
 	var trial, attempt int32
-	cmd := newRunCommand(s, "include RUN --trial N", "Include an excluded attempt again, so that its figure counts", "",
+	cmd := newRunCommand(s, runcommand.Include, "RUN --trial N", "",
 		`  linktrial run include m4t7xk2p-1 --trial 17 --attempt 2`,
 		func(ctx context.Context, c *commander, run string) (string, error) {
-			n, err := c.mark(ctx, &linktrialv1.MarkAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, By: c.by})
+			n, err := c.include(ctx, &linktrialv1.IncludeAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, By: c.by})
 			return fmt.Sprintf("attempt %d of trial %d counts with its verdict in the journal", n, trial), err
 		})
-	cmd.Aliases = []string{"unmark"}
 	trialFlag(cmd, &trial)
 	cmd.Flags().Int32Var(&attempt, "attempt", 0, "number of the attempt, from 1 (default: the last)")
 	return cmd
@@ -210,25 +210,37 @@ func trialFlag(cmd *cobra.Command, trial *int32) {
 	setting.Require(cmd, "trial")
 }
 
-// mark sends m, for the trial's last attempt where m names none, and returns the
-// attempt's number.
-func (c *commander) mark(ctx context.Context, m *linktrialv1.MarkAttemptRequest) (int32, error) {
-	if m.Attempt == 0 {
-		res, err := c.operator.GetRun(ctx, connect.NewRequest(&linktrialv1.GetRunRequest{RunId: m.RunId}))
-		if err != nil {
-			return 0, err
-		}
-		for _, t := range res.Msg.Trials {
-			if t.Trial == m.Trial && len(t.Attempts) > 0 {
-				m.Attempt = t.Attempts[len(t.Attempts)-1].Attempt
-			}
-		}
-		if m.Attempt == 0 {
-			return 0, fmt.Errorf("run %s has no attempt of trial %d", m.RunId, m.Trial)
+// exclude and include send m, for the trial's last attempt where m names none, and return
+// the attempt's number.
+func (c *commander) exclude(ctx context.Context, m *linktrialv1.ExcludeAttemptRequest) (n int32, err error) {
+	if m.Attempt, err = c.attempt(ctx, m.RunId, m.Trial, m.Attempt); err == nil {
+		_, err = c.control.ExcludeAttempt(ctx, connect.NewRequest(m))
+	}
+	return m.Attempt, err
+}
+
+func (c *commander) include(ctx context.Context, m *linktrialv1.IncludeAttemptRequest) (n int32, err error) {
+	if m.Attempt, err = c.attempt(ctx, m.RunId, m.Trial, m.Attempt); err == nil {
+		_, err = c.control.IncludeAttempt(ctx, connect.NewRequest(m))
+	}
+	return m.Attempt, err
+}
+
+// attempt is n, or the trial's last attempt where n is 0.
+func (c *commander) attempt(ctx context.Context, run string, trial, n int32) (int32, error) {
+	if n != 0 {
+		return n, nil
+	}
+	res, err := c.operator.GetRun(ctx, connect.NewRequest(&linktrialv1.GetRunRequest{RunId: run}))
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range res.Msg.Trials {
+		if t.Trial == trial && len(t.Attempts) > 0 {
+			return t.Attempts[len(t.Attempts)-1].Attempt, nil
 		}
 	}
-	_, err := c.control.MarkAttempt(ctx, connect.NewRequest(m))
-	return m.Attempt, err
+	return 0, fmt.Errorf("run %s has no attempt of trial %d", run, trial)
 }
 
 func newRunCommands(s *setting.Settings) *cobra.Command {
@@ -239,9 +251,9 @@ func newRunCommands(s *setting.Settings) *cobra.Command {
 first.
 
   GIVEN     when the command was given, by this machine's clock
-  COMMAND   pause, resume, continue, skip, repeat, mark, unmark or abort
+  COMMAND   pause, resume, continue, skip, repeat, exclude, include or abort
   TRIAL     number of the trial, from 0; – for a command to the whole run
-  ATTEMPT   number of the attempt, from 1, of a mark
+  ATTEMPT   number of the attempt, from 1, that is excluded or included
   BY        who gave it
   APPLIED   when the leading agent applied it, or "not yet"
   REASON    as it was given, or why the command was rejected`,
@@ -262,17 +274,6 @@ first.
 	}
 }
 
-// commandWord is a command as the command line names it.
-func commandWord(kind string) string {
-	switch kind {
-	case "release":
-		return "continue"
-	case "mark-invalid":
-		return "mark"
-	}
-	return kind
-}
-
 func printCommands(list []*linktrialv1.Command) error {
 	return terminal.Columns("GIVEN\tCOMMAND\tTRIAL\tATTEMPT\tBY\tAPPLIED\tREASON", func(w io.Writer) {
 		for _, c := range list {
@@ -286,7 +287,7 @@ func printCommands(list []*linktrialv1.Command) error {
 			if c.Applied != nil {
 				applied = terminal.Moment(c.Applied)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Moment(c.Given), commandWord(c.Kind), trial, attempt, cmp.Or(c.By, "–"), applied, cmp.Or(c.Reason, "–"))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.Moment(c.Given), c.Kind, trial, attempt, cmp.Or(c.By, "–"), applied, cmp.Or(c.Reason, "–"))
 		}
 	})
 }

@@ -39,7 +39,7 @@ var limits = map[string]map[string]int{
 		"SaveTopology": planLimit,
 		"SaveProfile":  planLimit,
 	}),
-	"ControlService":   usual("PauseRun", "ResumeRun", "AbortRun", "SkipTrial", "RepeatTrial", "MarkAttempt", "ReleaseRun", "ListCommands"),
+	"ControlService":   usual("PauseRun", "ResumeRun", "AbortRun", "SkipTrial", "RepeatTrial", "ExcludeAttempt", "IncludeAttempt", "ContinueRun", "ListCommands"),
 	"EnrolmentService": usual("Enrol", "Renew"),
 	"FleetService":     usual("StartPreflight", "GetPreflight", "Links"),
 	"LabService":       usual("LabStatus", "LabUp", "LabDown", "SetControlLink"),

@@ -42,7 +42,7 @@ const (
 
 // kinds has every field that is not a [line], by its full name without the package.
 var kinds = map[protoreflect.FullName]kind{
-	"AbortRunRequest.reason": text, "AbortCampaignRequest.reason": text, "MarkAttemptRequest.reason": text,
+	"AbortRunRequest.reason": text, "AbortCampaignRequest.reason": text, "ExcludeAttemptRequest.reason": text,
 	"ApproveDriverRequest.reason": text, "RevokeNodeRequest.reason": text,
 
 	"LoginRequest.password": secret, "ChangePasswordRequest.current": secret, "ChangePasswordRequest.password": secret,

@@ -340,7 +340,7 @@ func (q *Queries) NewestLines(ctx context.Context, arg NewestLinesParams) ([]New
 
 const openRunCommands = `-- name: OpenRunCommands :many
 SELECT o.run_id, o.id, o.kind, o.trial, o.given_by FROM run_commands o JOIN runs r ON r.id = o.run_id
-WHERE r.ended_at IS NULL AND o.kind IN ('pause', 'resume', 'skip', 'repeat') ORDER BY o.ordinal
+WHERE r.ended_at IS NULL AND o.kind = ANY ($1::text[]) ORDER BY o.ordinal
 `
 
 type OpenRunCommandsRow struct {
@@ -352,8 +352,8 @@ type OpenRunCommandsRow struct {
 }
 
 // Commands that leading agents of open runs must know, oldest first.
-func (q *Queries) OpenRunCommands(ctx context.Context) ([]OpenRunCommandsRow, error) {
-	rows, err := q.db.Query(ctx, openRunCommands)
+func (q *Queries) OpenRunCommands(ctx context.Context, led []string) ([]OpenRunCommandsRow, error) {
+	rows, err := q.db.Query(ctx, openRunCommands, led)
 	if err != nil {
 		return nil, err
 	}

@@ -227,7 +227,7 @@ WITH placed AS (
 SELECT r.id, r.campaign_id, r.state, r.trials, r.sheet_hash, r.abort_reason, r.abort_fault, r.abort_at, r.collecting_at, r.message,
        (m.first IS NOT NULL)::boolean AS confirm_move,
        EXISTS (SELECT FROM run_commands o JOIN runs p ON p.id = o.run_id
-               WHERE o.kind = 'release' AND p.campaign_id = r.campaign_id AND p.ordinal BETWEEN m.first AND r.ordinal) AS released,
+               WHERE o.kind = 'continue' AND p.campaign_id = r.campaign_id AND p.ordinal BETWEEN m.first AND r.ordinal) AS continued,
        EXISTS (SELECT FROM attempts a WHERE a.run_id = r.id) AS attempted
 FROM runs r
 JOIN placed m ON m.id = r.id
@@ -246,13 +246,13 @@ type OpenRunsRow struct {
 	CollectingAt *time.Time
 	Message      string
 	ConfirmMove  bool
-	Released     bool
+	Continued    bool
 	Attempted    bool
 }
 
 // What the state of runs is made from, and its changes.
 // A run waits for the move that began its topology in the campaign, whichever
-// run of that topology somebody released: the one that was to wait for it may
+// run of that topology somebody let continue: the one that was to wait for it may
 // have been aborted. All moves are found in one pass over the campaigns: each review
 // of the runs asks this, and a campaign can have a thousand of them.
 func (q *Queries) OpenRuns(ctx context.Context) ([]OpenRunsRow, error) {
@@ -276,7 +276,7 @@ func (q *Queries) OpenRuns(ctx context.Context) ([]OpenRunsRow, error) {
 			&i.CollectingAt,
 			&i.Message,
 			&i.ConfirmMove,
-			&i.Released,
+			&i.Continued,
 			&i.Attempted,
 		); err != nil {
 			return nil, err

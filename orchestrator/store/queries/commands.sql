@@ -19,7 +19,7 @@ SELECT * FROM command_states WHERE run_id = $1 ORDER BY ordinal;
 -- name: OpenRunCommands :many
 -- Commands that leading agents of open runs must know, oldest first.
 SELECT o.run_id, o.id, o.kind, o.trial, o.given_by FROM run_commands o JOIN runs r ON r.id = o.run_id
-WHERE r.ended_at IS NULL AND o.kind IN ('pause', 'resume', 'skip', 'repeat') ORDER BY o.ordinal;
+WHERE r.ended_at IS NULL AND o.kind = ANY (sqlc.arg(led)::text[]) ORDER BY o.ordinal;
 
 -- name: RunForCommand :one
 -- Holds the run as it is until the transaction ends, so that a command and the run's next step follow one another.

@@ -490,32 +490,31 @@ func (*RepeatTrialResponse) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{9}
 }
 
-type MarkAttemptRequest struct {
+type ExcludeAttemptRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Trial         int32                  `protobuf:"varint,2,opt,name=trial,proto3" json:"trial,omitempty"`
 	Attempt       int32                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Invalid       bool                   `protobuf:"varint,4,opt,name=invalid,proto3" json:"invalid,omitempty"` // false: removes an earlier mark
-	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`    // required where invalid
-	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"` // required
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *MarkAttemptRequest) Reset() {
-	*x = MarkAttemptRequest{}
+func (x *ExcludeAttemptRequest) Reset() {
+	*x = ExcludeAttemptRequest{}
 	mi := &file_linktrial_v1_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *MarkAttemptRequest) String() string {
+func (x *ExcludeAttemptRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*MarkAttemptRequest) ProtoMessage() {}
+func (*ExcludeAttemptRequest) ProtoMessage() {}
 
-func (x *MarkAttemptRequest) ProtoReflect() protoreflect.Message {
+func (x *ExcludeAttemptRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_linktrial_v1_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -527,73 +526,66 @@ func (x *MarkAttemptRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use MarkAttemptRequest.ProtoReflect.Descriptor instead.
-func (*MarkAttemptRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use ExcludeAttemptRequest.ProtoReflect.Descriptor instead.
+func (*ExcludeAttemptRequest) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *MarkAttemptRequest) GetRunId() string {
+func (x *ExcludeAttemptRequest) GetRunId() string {
 	if x != nil {
 		return x.RunId
 	}
 	return ""
 }
 
-func (x *MarkAttemptRequest) GetTrial() int32 {
+func (x *ExcludeAttemptRequest) GetTrial() int32 {
 	if x != nil {
 		return x.Trial
 	}
 	return 0
 }
 
-func (x *MarkAttemptRequest) GetAttempt() int32 {
+func (x *ExcludeAttemptRequest) GetAttempt() int32 {
 	if x != nil {
 		return x.Attempt
 	}
 	return 0
 }
 
-func (x *MarkAttemptRequest) GetInvalid() bool {
-	if x != nil {
-		return x.Invalid
-	}
-	return false
-}
-
-func (x *MarkAttemptRequest) GetReason() string {
+func (x *ExcludeAttemptRequest) GetReason() string {
 	if x != nil {
 		return x.Reason
 	}
 	return ""
 }
 
-func (x *MarkAttemptRequest) GetBy() string {
+func (x *ExcludeAttemptRequest) GetBy() string {
 	if x != nil {
 		return x.By
 	}
 	return ""
 }
 
-type MarkAttemptResponse struct {
+type ExcludeAttemptResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *MarkAttemptResponse) Reset() {
-	*x = MarkAttemptResponse{}
+func (x *ExcludeAttemptResponse) Reset() {
+	*x = ExcludeAttemptResponse{}
 	mi := &file_linktrial_v1_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *MarkAttemptResponse) String() string {
+func (x *ExcludeAttemptResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*MarkAttemptResponse) ProtoMessage() {}
+func (*ExcludeAttemptResponse) ProtoMessage() {}
 
-func (x *MarkAttemptResponse) ProtoReflect() protoreflect.Message {
+func (x *ExcludeAttemptResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_linktrial_v1_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -605,12 +597,116 @@ func (x *MarkAttemptResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use MarkAttemptResponse.ProtoReflect.Descriptor instead.
-func (*MarkAttemptResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use ExcludeAttemptResponse.ProtoReflect.Descriptor instead.
+func (*ExcludeAttemptResponse) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{11}
 }
 
-type ReleaseRunRequest struct {
+type IncludeAttemptRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Trial         int32                  `protobuf:"varint,2,opt,name=trial,proto3" json:"trial,omitempty"`
+	Attempt       int32                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IncludeAttemptRequest) Reset() {
+	*x = IncludeAttemptRequest{}
+	mi := &file_linktrial_v1_control_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IncludeAttemptRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IncludeAttemptRequest) ProtoMessage() {}
+
+func (x *IncludeAttemptRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_control_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IncludeAttemptRequest.ProtoReflect.Descriptor instead.
+func (*IncludeAttemptRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *IncludeAttemptRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *IncludeAttemptRequest) GetTrial() int32 {
+	if x != nil {
+		return x.Trial
+	}
+	return 0
+}
+
+func (x *IncludeAttemptRequest) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *IncludeAttemptRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+type IncludeAttemptResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IncludeAttemptResponse) Reset() {
+	*x = IncludeAttemptResponse{}
+	mi := &file_linktrial_v1_control_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IncludeAttemptResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IncludeAttemptResponse) ProtoMessage() {}
+
+func (x *IncludeAttemptResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_control_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IncludeAttemptResponse.ProtoReflect.Descriptor instead.
+func (*IncludeAttemptResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{13}
+}
+
+type ContinueRunRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
@@ -618,21 +714,21 @@ type ReleaseRunRequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ReleaseRunRequest) Reset() {
-	*x = ReleaseRunRequest{}
-	mi := &file_linktrial_v1_control_proto_msgTypes[12]
+func (x *ContinueRunRequest) Reset() {
+	*x = ContinueRunRequest{}
+	mi := &file_linktrial_v1_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ReleaseRunRequest) String() string {
+func (x *ContinueRunRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ReleaseRunRequest) ProtoMessage() {}
+func (*ContinueRunRequest) ProtoMessage() {}
 
-func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_control_proto_msgTypes[12]
+func (x *ContinueRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,46 +739,46 @@ func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ReleaseRunRequest.ProtoReflect.Descriptor instead.
-func (*ReleaseRunRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{12}
+// Deprecated: Use ContinueRunRequest.ProtoReflect.Descriptor instead.
+func (*ContinueRunRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *ReleaseRunRequest) GetRunId() string {
+func (x *ContinueRunRequest) GetRunId() string {
 	if x != nil {
 		return x.RunId
 	}
 	return ""
 }
 
-func (x *ReleaseRunRequest) GetBy() string {
+func (x *ContinueRunRequest) GetBy() string {
 	if x != nil {
 		return x.By
 	}
 	return ""
 }
 
-type ReleaseRunResponse struct {
+type ContinueRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ReleaseRunResponse) Reset() {
-	*x = ReleaseRunResponse{}
-	mi := &file_linktrial_v1_control_proto_msgTypes[13]
+func (x *ContinueRunResponse) Reset() {
+	*x = ContinueRunResponse{}
+	mi := &file_linktrial_v1_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ReleaseRunResponse) String() string {
+func (x *ContinueRunResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ReleaseRunResponse) ProtoMessage() {}
+func (*ContinueRunResponse) ProtoMessage() {}
 
-func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_control_proto_msgTypes[13]
+func (x *ContinueRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -693,9 +789,9 @@ func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ReleaseRunResponse.ProtoReflect.Descriptor instead.
-func (*ReleaseRunResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{13}
+// Deprecated: Use ContinueRunResponse.ProtoReflect.Descriptor instead.
+func (*ContinueRunResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{15}
 }
 
 type ListCommandsRequest struct {
@@ -707,7 +803,7 @@ type ListCommandsRequest struct {
 
 func (x *ListCommandsRequest) Reset() {
 	*x = ListCommandsRequest{}
-	mi := &file_linktrial_v1_control_proto_msgTypes[14]
+	mi := &file_linktrial_v1_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +815,7 @@ func (x *ListCommandsRequest) String() string {
 func (*ListCommandsRequest) ProtoMessage() {}
 
 func (x *ListCommandsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_control_proto_msgTypes[14]
+	mi := &file_linktrial_v1_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +828,7 @@ func (x *ListCommandsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommandsRequest.ProtoReflect.Descriptor instead.
 func (*ListCommandsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListCommandsRequest) GetRunId() string {
@@ -751,7 +847,7 @@ type ListCommandsResponse struct {
 
 func (x *ListCommandsResponse) Reset() {
 	*x = ListCommandsResponse{}
-	mi := &file_linktrial_v1_control_proto_msgTypes[15]
+	mi := &file_linktrial_v1_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -763,7 +859,7 @@ func (x *ListCommandsResponse) String() string {
 func (*ListCommandsResponse) ProtoMessage() {}
 
 func (x *ListCommandsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_control_proto_msgTypes[15]
+	mi := &file_linktrial_v1_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -776,7 +872,7 @@ func (x *ListCommandsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommandsResponse.ProtoReflect.Descriptor instead.
 func (*ListCommandsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListCommandsResponse) GetCommands() []*Command {
@@ -790,14 +886,14 @@ type Command struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	RunId   string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Kind    string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // pause, resume, abort, skip, repeat, mark-invalid, unmark, release
+	Kind    string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // one of internal/runcommand
 	Trial   *int32                 `protobuf:"varint,4,opt,name=trial,proto3,oneof" json:"trial,omitempty"`
 	Attempt int32                  `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Reason  string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	By      string                 `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`
 	Given   *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=given,proto3" json:"given,omitempty"`
-	// Unset until the leading agent's journal records that it was applied. Marks and
-	// releases are applied at once.
+	// Unset until the leading agent's journal records that it was applied. Exclude,
+	// include and continue are applied at once.
 	Applied       *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=applied,proto3" json:"applied,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -805,7 +901,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_linktrial_v1_control_proto_msgTypes[16]
+	mi := &file_linktrial_v1_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +913,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_control_proto_msgTypes[16]
+	mi := &file_linktrial_v1_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +926,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Command) GetId() string {
@@ -923,19 +1019,24 @@ const file_linktrial_v1_control_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05trial\x18\x02 \x01(\x05R\x05trial\x12\x0e\n" +
 	"\x02by\x18\x03 \x01(\tR\x02by\"\x15\n" +
-	"\x13RepeatTrialResponse\"\x9d\x01\n" +
-	"\x12MarkAttemptRequest\x12\x15\n" +
+	"\x13RepeatTrialResponse\"\x86\x01\n" +
+	"\x15ExcludeAttemptRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05trial\x18\x02 \x01(\x05R\x05trial\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
-	"\ainvalid\x18\x04 \x01(\bR\ainvalid\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
-	"\x02by\x18\x06 \x01(\tR\x02by\"\x15\n" +
-	"\x13MarkAttemptResponse\":\n" +
-	"\x11ReleaseRunRequest\x12\x15\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"\x18\n" +
+	"\x16ExcludeAttemptResponse\"n\n" +
+	"\x15IncludeAttemptRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05trial\x18\x02 \x01(\x05R\x05trial\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"\x18\n" +
+	"\x16IncludeAttemptResponse\";\n" +
+	"\x12ContinueRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x0e\n" +
-	"\x02by\x18\x02 \x01(\tR\x02by\"\x14\n" +
-	"\x12ReleaseRunResponse\",\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\"\x15\n" +
+	"\x13ContinueRunResponse\",\n" +
 	"\x13ListCommandsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"I\n" +
 	"\x14ListCommandsResponse\x121\n" +
@@ -950,16 +1051,16 @@ const file_linktrial_v1_control_proto_rawDesc = "" +
 	"\x02by\x18\a \x01(\tR\x02by\x120\n" +
 	"\x05given\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05given\x124\n" +
 	"\aapplied\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aappliedB\b\n" +
-	"\x06_trial2\x92\x05\n" +
+	"\x06_trial2\xfb\x05\n" +
 	"\x0eControlService\x12I\n" +
 	"\bPauseRun\x12\x1d.linktrial.v1.PauseRunRequest\x1a\x1e.linktrial.v1.PauseRunResponse\x12L\n" +
 	"\tResumeRun\x12\x1e.linktrial.v1.ResumeRunRequest\x1a\x1f.linktrial.v1.ResumeRunResponse\x12I\n" +
 	"\bAbortRun\x12\x1d.linktrial.v1.AbortRunRequest\x1a\x1e.linktrial.v1.AbortRunResponse\x12L\n" +
 	"\tSkipTrial\x12\x1e.linktrial.v1.SkipTrialRequest\x1a\x1f.linktrial.v1.SkipTrialResponse\x12R\n" +
-	"\vRepeatTrial\x12 .linktrial.v1.RepeatTrialRequest\x1a!.linktrial.v1.RepeatTrialResponse\x12R\n" +
-	"\vMarkAttempt\x12 .linktrial.v1.MarkAttemptRequest\x1a!.linktrial.v1.MarkAttemptResponse\x12O\n" +
-	"\n" +
-	"ReleaseRun\x12\x1f.linktrial.v1.ReleaseRunRequest\x1a .linktrial.v1.ReleaseRunResponse\x12U\n" +
+	"\vRepeatTrial\x12 .linktrial.v1.RepeatTrialRequest\x1a!.linktrial.v1.RepeatTrialResponse\x12[\n" +
+	"\x0eExcludeAttempt\x12#.linktrial.v1.ExcludeAttemptRequest\x1a$.linktrial.v1.ExcludeAttemptResponse\x12[\n" +
+	"\x0eIncludeAttempt\x12#.linktrial.v1.IncludeAttemptRequest\x1a$.linktrial.v1.IncludeAttemptResponse\x12R\n" +
+	"\vContinueRun\x12 .linktrial.v1.ContinueRunRequest\x1a!.linktrial.v1.ContinueRunResponse\x12U\n" +
 	"\fListCommands\x12!.linktrial.v1.ListCommandsRequest\x1a\".linktrial.v1.ListCommandsResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
@@ -974,49 +1075,53 @@ func file_linktrial_v1_control_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_control_proto_rawDescData
 }
 
-var file_linktrial_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_linktrial_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_linktrial_v1_control_proto_goTypes = []any{
-	(*PauseRunRequest)(nil),       // 0: linktrial.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),      // 1: linktrial.v1.PauseRunResponse
-	(*ResumeRunRequest)(nil),      // 2: linktrial.v1.ResumeRunRequest
-	(*ResumeRunResponse)(nil),     // 3: linktrial.v1.ResumeRunResponse
-	(*AbortRunRequest)(nil),       // 4: linktrial.v1.AbortRunRequest
-	(*AbortRunResponse)(nil),      // 5: linktrial.v1.AbortRunResponse
-	(*SkipTrialRequest)(nil),      // 6: linktrial.v1.SkipTrialRequest
-	(*SkipTrialResponse)(nil),     // 7: linktrial.v1.SkipTrialResponse
-	(*RepeatTrialRequest)(nil),    // 8: linktrial.v1.RepeatTrialRequest
-	(*RepeatTrialResponse)(nil),   // 9: linktrial.v1.RepeatTrialResponse
-	(*MarkAttemptRequest)(nil),    // 10: linktrial.v1.MarkAttemptRequest
-	(*MarkAttemptResponse)(nil),   // 11: linktrial.v1.MarkAttemptResponse
-	(*ReleaseRunRequest)(nil),     // 12: linktrial.v1.ReleaseRunRequest
-	(*ReleaseRunResponse)(nil),    // 13: linktrial.v1.ReleaseRunResponse
-	(*ListCommandsRequest)(nil),   // 14: linktrial.v1.ListCommandsRequest
-	(*ListCommandsResponse)(nil),  // 15: linktrial.v1.ListCommandsResponse
-	(*Command)(nil),               // 16: linktrial.v1.Command
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*PauseRunRequest)(nil),        // 0: linktrial.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 1: linktrial.v1.PauseRunResponse
+	(*ResumeRunRequest)(nil),       // 2: linktrial.v1.ResumeRunRequest
+	(*ResumeRunResponse)(nil),      // 3: linktrial.v1.ResumeRunResponse
+	(*AbortRunRequest)(nil),        // 4: linktrial.v1.AbortRunRequest
+	(*AbortRunResponse)(nil),       // 5: linktrial.v1.AbortRunResponse
+	(*SkipTrialRequest)(nil),       // 6: linktrial.v1.SkipTrialRequest
+	(*SkipTrialResponse)(nil),      // 7: linktrial.v1.SkipTrialResponse
+	(*RepeatTrialRequest)(nil),     // 8: linktrial.v1.RepeatTrialRequest
+	(*RepeatTrialResponse)(nil),    // 9: linktrial.v1.RepeatTrialResponse
+	(*ExcludeAttemptRequest)(nil),  // 10: linktrial.v1.ExcludeAttemptRequest
+	(*ExcludeAttemptResponse)(nil), // 11: linktrial.v1.ExcludeAttemptResponse
+	(*IncludeAttemptRequest)(nil),  // 12: linktrial.v1.IncludeAttemptRequest
+	(*IncludeAttemptResponse)(nil), // 13: linktrial.v1.IncludeAttemptResponse
+	(*ContinueRunRequest)(nil),     // 14: linktrial.v1.ContinueRunRequest
+	(*ContinueRunResponse)(nil),    // 15: linktrial.v1.ContinueRunResponse
+	(*ListCommandsRequest)(nil),    // 16: linktrial.v1.ListCommandsRequest
+	(*ListCommandsResponse)(nil),   // 17: linktrial.v1.ListCommandsResponse
+	(*Command)(nil),                // 18: linktrial.v1.Command
+	(*timestamppb.Timestamp)(nil),  // 19: google.protobuf.Timestamp
 }
 var file_linktrial_v1_control_proto_depIdxs = []int32{
-	16, // 0: linktrial.v1.ListCommandsResponse.commands:type_name -> linktrial.v1.Command
-	17, // 1: linktrial.v1.Command.given:type_name -> google.protobuf.Timestamp
-	17, // 2: linktrial.v1.Command.applied:type_name -> google.protobuf.Timestamp
+	18, // 0: linktrial.v1.ListCommandsResponse.commands:type_name -> linktrial.v1.Command
+	19, // 1: linktrial.v1.Command.given:type_name -> google.protobuf.Timestamp
+	19, // 2: linktrial.v1.Command.applied:type_name -> google.protobuf.Timestamp
 	0,  // 3: linktrial.v1.ControlService.PauseRun:input_type -> linktrial.v1.PauseRunRequest
 	2,  // 4: linktrial.v1.ControlService.ResumeRun:input_type -> linktrial.v1.ResumeRunRequest
 	4,  // 5: linktrial.v1.ControlService.AbortRun:input_type -> linktrial.v1.AbortRunRequest
 	6,  // 6: linktrial.v1.ControlService.SkipTrial:input_type -> linktrial.v1.SkipTrialRequest
 	8,  // 7: linktrial.v1.ControlService.RepeatTrial:input_type -> linktrial.v1.RepeatTrialRequest
-	10, // 8: linktrial.v1.ControlService.MarkAttempt:input_type -> linktrial.v1.MarkAttemptRequest
-	12, // 9: linktrial.v1.ControlService.ReleaseRun:input_type -> linktrial.v1.ReleaseRunRequest
-	14, // 10: linktrial.v1.ControlService.ListCommands:input_type -> linktrial.v1.ListCommandsRequest
-	1,  // 11: linktrial.v1.ControlService.PauseRun:output_type -> linktrial.v1.PauseRunResponse
-	3,  // 12: linktrial.v1.ControlService.ResumeRun:output_type -> linktrial.v1.ResumeRunResponse
-	5,  // 13: linktrial.v1.ControlService.AbortRun:output_type -> linktrial.v1.AbortRunResponse
-	7,  // 14: linktrial.v1.ControlService.SkipTrial:output_type -> linktrial.v1.SkipTrialResponse
-	9,  // 15: linktrial.v1.ControlService.RepeatTrial:output_type -> linktrial.v1.RepeatTrialResponse
-	11, // 16: linktrial.v1.ControlService.MarkAttempt:output_type -> linktrial.v1.MarkAttemptResponse
-	13, // 17: linktrial.v1.ControlService.ReleaseRun:output_type -> linktrial.v1.ReleaseRunResponse
-	15, // 18: linktrial.v1.ControlService.ListCommands:output_type -> linktrial.v1.ListCommandsResponse
-	11, // [11:19] is the sub-list for method output_type
-	3,  // [3:11] is the sub-list for method input_type
+	10, // 8: linktrial.v1.ControlService.ExcludeAttempt:input_type -> linktrial.v1.ExcludeAttemptRequest
+	12, // 9: linktrial.v1.ControlService.IncludeAttempt:input_type -> linktrial.v1.IncludeAttemptRequest
+	14, // 10: linktrial.v1.ControlService.ContinueRun:input_type -> linktrial.v1.ContinueRunRequest
+	16, // 11: linktrial.v1.ControlService.ListCommands:input_type -> linktrial.v1.ListCommandsRequest
+	1,  // 12: linktrial.v1.ControlService.PauseRun:output_type -> linktrial.v1.PauseRunResponse
+	3,  // 13: linktrial.v1.ControlService.ResumeRun:output_type -> linktrial.v1.ResumeRunResponse
+	5,  // 14: linktrial.v1.ControlService.AbortRun:output_type -> linktrial.v1.AbortRunResponse
+	7,  // 15: linktrial.v1.ControlService.SkipTrial:output_type -> linktrial.v1.SkipTrialResponse
+	9,  // 16: linktrial.v1.ControlService.RepeatTrial:output_type -> linktrial.v1.RepeatTrialResponse
+	11, // 17: linktrial.v1.ControlService.ExcludeAttempt:output_type -> linktrial.v1.ExcludeAttemptResponse
+	13, // 18: linktrial.v1.ControlService.IncludeAttempt:output_type -> linktrial.v1.IncludeAttemptResponse
+	15, // 19: linktrial.v1.ControlService.ContinueRun:output_type -> linktrial.v1.ContinueRunResponse
+	17, // 20: linktrial.v1.ControlService.ListCommands:output_type -> linktrial.v1.ListCommandsResponse
+	12, // [12:21] is the sub-list for method output_type
+	3,  // [3:12] is the sub-list for method input_type
 	3,  // [3:3] is the sub-list for extension type_name
 	3,  // [3:3] is the sub-list for extension extendee
 	0,  // [0:3] is the sub-list for field type_name
@@ -1027,14 +1132,14 @@ func file_linktrial_v1_control_proto_init() {
 	if File_linktrial_v1_control_proto != nil {
 		return
 	}
-	file_linktrial_v1_control_proto_msgTypes[16].OneofWrappers = []any{}
+	file_linktrial_v1_control_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_control_proto_rawDesc), len(file_linktrial_v1_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,7 +36,7 @@ const (
 	RunState_RUN_STATE_COMPLETED   RunState = 5
 	RunState_RUN_STATE_ABORTED     RunState = 6
 	RunState_RUN_STATE_STOPPED     RunState = 7 // by a fault of a node; message says which
-	// Until ControlService.ReleaseRun: the nodes have to be moved first.
+	// Until ControlService.ContinueRun: the nodes have to be moved first.
 	RunState_RUN_STATE_WAITING RunState = 8
 )
 
@@ -97,7 +97,7 @@ type StartPlanRequest_Moves int32
 
 const (
 	StartPlanRequest_MOVES_UNSPECIFIED StartPlanRequest_Moves = 0 // confirm on real radios, not on emulated ones
-	StartPlanRequest_MOVES_CONFIRM     StartPlanRequest_Moves = 1 // a run whose topology differs from the one before waits for ReleaseRun
+	StartPlanRequest_MOVES_CONFIRM     StartPlanRequest_Moves = 1 // a run whose topology differs from the one before waits for ContinueRun
 	StartPlanRequest_MOVES_NONE        StartPlanRequest_Moves = 2
 )
 

@@ -181,14 +181,14 @@ describe('cellOf', () => {
     const { m, r } = model(
       run(RunState.RUNNING),
       ended(0, 'succeeded', { throughputBytesPerSecond: 1024, measuredBytesPerSecond: 1024 }),
-      command('1', 'mark-invalid', { trial: 0, attempt: 1, reason: 'truck in the way', given: at(1) }),
+      command('1', 'exclude', { trial: 0, attempt: 1, reason: 'truck in the way', given: at(1) }),
     )
     expect(cell(r)).toMatchObject({
       kind: 'invalid',
       text: '1.00 KB/s',
       spoken: 'invalid: truck in the way, 1.00 KB/s',
     })
-    m.apply(command('2', 'unmark', { trial: 0, attempt: 1, given: at(2) }))
+    m.apply(command('2', 'include', { trial: 0, attempt: 1, given: at(2) }))
     expect(cell(r).kind).toBe('succeeded')
   })
   it('keeps the figure of what does not count', () => {

@@ -34,7 +34,7 @@ export const legend: { kind: TrialKind; glyph: string; text: string }[] = (
 export function marks(commands: Iterable<Command>): Map<string, Command> {
   const out = new Map<string, Command>()
   const sorted = [...commands]
-    .filter((o) => o.kind === 'mark-invalid' || o.kind === 'unmark')
+    .filter((o) => o.kind === 'exclude' || o.kind === 'include')
     .sort(
       (a, b) =>
         Number(a.given?.seconds ?? 0n) - Number(b.given?.seconds ?? 0n) ||
@@ -42,7 +42,7 @@ export function marks(commands: Iterable<Command>): Map<string, Command> {
     )
   for (const o of sorted) {
     const key = `${o.trial ?? 0}/${o.attempt}`
-    if (o.kind === 'mark-invalid') out.set(key, o)
+    if (o.kind === 'exclude') out.set(key, o)
     else out.delete(key)
   }
   return out

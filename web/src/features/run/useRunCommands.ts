@@ -30,19 +30,18 @@ export function useRunCommands(campaign: Ref<string>) {
     pause: (runId: string) =>
       press('pause', 'The run pauses after the current trial.', () => control.pauseRun({ runId, by: by() })),
     resume: (runId: string) => press('resume', 'The run resumes.', () => control.resumeRun({ runId, by: by() })),
-    release: (runId: string) => press('release', 'The run continues.', () => control.releaseRun({ runId, by: by() })),
+    continue: (runId: string) =>
+      press('continue', 'The run continues.', () => control.continueRun({ runId, by: by() })),
     skip: (runId: string, trial: number) =>
       press('skip', 'The trial will be skipped.', () => control.skipTrial({ runId, trial, by: by() })),
     repeat: (runId: string, trial: number) =>
       press('repeat', 'The trial will be repeated.', () => control.repeatTrial({ runId, trial, by: by() })),
-    unmark: (runId: string, trial: number, attempt: number) =>
-      press('mark', 'The attempt counts again.', () =>
-        control.markAttempt({ runId, trial, attempt, invalid: false, reason: '', by: by() }),
-      ),
+    include: (runId: string, trial: number, attempt: number) =>
+      press('include', 'The attempt counts again.', () => control.includeAttempt({ runId, trial, attempt, by: by() })),
     // Dialogs give these: they show the error themselves.
-    mark: (runId: string, trial: number, attempt: number, reason: string) =>
-      send('mark', 'The attempt is excluded from figures. It stays visible.', () =>
-        control.markAttempt({ runId, trial, attempt, invalid: true, reason, by: by() }),
+    exclude: (runId: string, trial: number, attempt: number, reason: string) =>
+      send('exclude', 'The attempt is excluded from figures. It stays visible.', () =>
+        control.excludeAttempt({ runId, trial, attempt, reason, by: by() }),
       ),
     abortRun: (runId: string, reason: string) =>
       send('abort', 'The run is being aborted.', () => control.abortRun({ runId, reason, by: by() })),

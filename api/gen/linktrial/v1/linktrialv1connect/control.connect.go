@@ -49,12 +49,15 @@ const (
 	// ControlServiceRepeatTrialProcedure is the fully-qualified name of the ControlService's
 	// RepeatTrial RPC.
 	ControlServiceRepeatTrialProcedure = "/linktrial.v1.ControlService/RepeatTrial"
-	// ControlServiceMarkAttemptProcedure is the fully-qualified name of the ControlService's
-	// MarkAttempt RPC.
-	ControlServiceMarkAttemptProcedure = "/linktrial.v1.ControlService/MarkAttempt"
-	// ControlServiceReleaseRunProcedure is the fully-qualified name of the ControlService's ReleaseRun
-	// RPC.
-	ControlServiceReleaseRunProcedure = "/linktrial.v1.ControlService/ReleaseRun"
+	// ControlServiceExcludeAttemptProcedure is the fully-qualified name of the ControlService's
+	// ExcludeAttempt RPC.
+	ControlServiceExcludeAttemptProcedure = "/linktrial.v1.ControlService/ExcludeAttempt"
+	// ControlServiceIncludeAttemptProcedure is the fully-qualified name of the ControlService's
+	// IncludeAttempt RPC.
+	ControlServiceIncludeAttemptProcedure = "/linktrial.v1.ControlService/IncludeAttempt"
+	// ControlServiceContinueRunProcedure is the fully-qualified name of the ControlService's
+	// ContinueRun RPC.
+	ControlServiceContinueRunProcedure = "/linktrial.v1.ControlService/ContinueRun"
 	// ControlServiceListCommandsProcedure is the fully-qualified name of the ControlService's
 	// ListCommands RPC.
 	ControlServiceListCommandsProcedure = "/linktrial.v1.ControlService/ListCommands"
@@ -73,12 +76,13 @@ type ControlServiceClient interface {
 	// RepeatTrial runs a trial that has ended once more, as a new attempt in its own
 	// iteration, at the next trial boundary. The last attempt counts.
 	RepeatTrial(context.Context, *connect.Request[v1.RepeatTrialRequest]) (*connect.Response[v1.RepeatTrialResponse], error)
-	// MarkAttempt marks an attempt's figure as one that must not count, or removes
-	// the mark. What was measured is kept and stays visible.
-	MarkAttempt(context.Context, *connect.Request[v1.MarkAttemptRequest]) (*connect.Response[v1.MarkAttemptResponse], error)
-	// ReleaseRun confirms that the nodes are where the run's topology has them: a run
+	// ExcludeAttempt marks an attempt's figure as one that must not count, IncludeAttempt
+	// takes that back. What was measured is kept and stays visible.
+	ExcludeAttempt(context.Context, *connect.Request[v1.ExcludeAttemptRequest]) (*connect.Response[v1.ExcludeAttemptResponse], error)
+	IncludeAttempt(context.Context, *connect.Request[v1.IncludeAttemptRequest]) (*connect.Response[v1.IncludeAttemptResponse], error)
+	// ContinueRun confirms that the nodes are where the run's topology has them: a run
 	// that waits for it continues.
-	ReleaseRun(context.Context, *connect.Request[v1.ReleaseRunRequest]) (*connect.Response[v1.ReleaseRunResponse], error)
+	ContinueRun(context.Context, *connect.Request[v1.ContinueRunRequest]) (*connect.Response[v1.ContinueRunResponse], error)
 	// ListCommands returns all commands and marks of a run, oldest first.
 	ListCommands(context.Context, *connect.Request[v1.ListCommandsRequest]) (*connect.Response[v1.ListCommandsResponse], error)
 }
@@ -124,16 +128,22 @@ func NewControlServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(controlServiceMethods.ByName("RepeatTrial")),
 			connect.WithClientOptions(opts...),
 		),
-		markAttempt: connect.NewClient[v1.MarkAttemptRequest, v1.MarkAttemptResponse](
+		excludeAttempt: connect.NewClient[v1.ExcludeAttemptRequest, v1.ExcludeAttemptResponse](
 			httpClient,
-			baseURL+ControlServiceMarkAttemptProcedure,
-			connect.WithSchema(controlServiceMethods.ByName("MarkAttempt")),
+			baseURL+ControlServiceExcludeAttemptProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("ExcludeAttempt")),
 			connect.WithClientOptions(opts...),
 		),
-		releaseRun: connect.NewClient[v1.ReleaseRunRequest, v1.ReleaseRunResponse](
+		includeAttempt: connect.NewClient[v1.IncludeAttemptRequest, v1.IncludeAttemptResponse](
 			httpClient,
-			baseURL+ControlServiceReleaseRunProcedure,
-			connect.WithSchema(controlServiceMethods.ByName("ReleaseRun")),
+			baseURL+ControlServiceIncludeAttemptProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("IncludeAttempt")),
+			connect.WithClientOptions(opts...),
+		),
+		continueRun: connect.NewClient[v1.ContinueRunRequest, v1.ContinueRunResponse](
+			httpClient,
+			baseURL+ControlServiceContinueRunProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("ContinueRun")),
 			connect.WithClientOptions(opts...),
 		),
 		listCommands: connect.NewClient[v1.ListCommandsRequest, v1.ListCommandsResponse](
@@ -147,14 +157,15 @@ func NewControlServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 
 // controlServiceClient implements ControlServiceClient.
 type controlServiceClient struct {
-	pauseRun     *connect.Client[v1.PauseRunRequest, v1.PauseRunResponse]
-	resumeRun    *connect.Client[v1.ResumeRunRequest, v1.ResumeRunResponse]
-	abortRun     *connect.Client[v1.AbortRunRequest, v1.AbortRunResponse]
-	skipTrial    *connect.Client[v1.SkipTrialRequest, v1.SkipTrialResponse]
-	repeatTrial  *connect.Client[v1.RepeatTrialRequest, v1.RepeatTrialResponse]
-	markAttempt  *connect.Client[v1.MarkAttemptRequest, v1.MarkAttemptResponse]
-	releaseRun   *connect.Client[v1.ReleaseRunRequest, v1.ReleaseRunResponse]
-	listCommands *connect.Client[v1.ListCommandsRequest, v1.ListCommandsResponse]
+	pauseRun       *connect.Client[v1.PauseRunRequest, v1.PauseRunResponse]
+	resumeRun      *connect.Client[v1.ResumeRunRequest, v1.ResumeRunResponse]
+	abortRun       *connect.Client[v1.AbortRunRequest, v1.AbortRunResponse]
+	skipTrial      *connect.Client[v1.SkipTrialRequest, v1.SkipTrialResponse]
+	repeatTrial    *connect.Client[v1.RepeatTrialRequest, v1.RepeatTrialResponse]
+	excludeAttempt *connect.Client[v1.ExcludeAttemptRequest, v1.ExcludeAttemptResponse]
+	includeAttempt *connect.Client[v1.IncludeAttemptRequest, v1.IncludeAttemptResponse]
+	continueRun    *connect.Client[v1.ContinueRunRequest, v1.ContinueRunResponse]
+	listCommands   *connect.Client[v1.ListCommandsRequest, v1.ListCommandsResponse]
 }
 
 // PauseRun calls linktrial.v1.ControlService.PauseRun.
@@ -182,14 +193,19 @@ func (c *controlServiceClient) RepeatTrial(ctx context.Context, req *connect.Req
 	return c.repeatTrial.CallUnary(ctx, req)
 }
 
-// MarkAttempt calls linktrial.v1.ControlService.MarkAttempt.
-func (c *controlServiceClient) MarkAttempt(ctx context.Context, req *connect.Request[v1.MarkAttemptRequest]) (*connect.Response[v1.MarkAttemptResponse], error) {
-	return c.markAttempt.CallUnary(ctx, req)
+// ExcludeAttempt calls linktrial.v1.ControlService.ExcludeAttempt.
+func (c *controlServiceClient) ExcludeAttempt(ctx context.Context, req *connect.Request[v1.ExcludeAttemptRequest]) (*connect.Response[v1.ExcludeAttemptResponse], error) {
+	return c.excludeAttempt.CallUnary(ctx, req)
 }
 
-// ReleaseRun calls linktrial.v1.ControlService.ReleaseRun.
-func (c *controlServiceClient) ReleaseRun(ctx context.Context, req *connect.Request[v1.ReleaseRunRequest]) (*connect.Response[v1.ReleaseRunResponse], error) {
-	return c.releaseRun.CallUnary(ctx, req)
+// IncludeAttempt calls linktrial.v1.ControlService.IncludeAttempt.
+func (c *controlServiceClient) IncludeAttempt(ctx context.Context, req *connect.Request[v1.IncludeAttemptRequest]) (*connect.Response[v1.IncludeAttemptResponse], error) {
+	return c.includeAttempt.CallUnary(ctx, req)
+}
+
+// ContinueRun calls linktrial.v1.ControlService.ContinueRun.
+func (c *controlServiceClient) ContinueRun(ctx context.Context, req *connect.Request[v1.ContinueRunRequest]) (*connect.Response[v1.ContinueRunResponse], error) {
+	return c.continueRun.CallUnary(ctx, req)
 }
 
 // ListCommands calls linktrial.v1.ControlService.ListCommands.
@@ -210,12 +226,13 @@ type ControlServiceHandler interface {
 	// RepeatTrial runs a trial that has ended once more, as a new attempt in its own
 	// iteration, at the next trial boundary. The last attempt counts.
 	RepeatTrial(context.Context, *connect.Request[v1.RepeatTrialRequest]) (*connect.Response[v1.RepeatTrialResponse], error)
-	// MarkAttempt marks an attempt's figure as one that must not count, or removes
-	// the mark. What was measured is kept and stays visible.
-	MarkAttempt(context.Context, *connect.Request[v1.MarkAttemptRequest]) (*connect.Response[v1.MarkAttemptResponse], error)
-	// ReleaseRun confirms that the nodes are where the run's topology has them: a run
+	// ExcludeAttempt marks an attempt's figure as one that must not count, IncludeAttempt
+	// takes that back. What was measured is kept and stays visible.
+	ExcludeAttempt(context.Context, *connect.Request[v1.ExcludeAttemptRequest]) (*connect.Response[v1.ExcludeAttemptResponse], error)
+	IncludeAttempt(context.Context, *connect.Request[v1.IncludeAttemptRequest]) (*connect.Response[v1.IncludeAttemptResponse], error)
+	// ContinueRun confirms that the nodes are where the run's topology has them: a run
 	// that waits for it continues.
-	ReleaseRun(context.Context, *connect.Request[v1.ReleaseRunRequest]) (*connect.Response[v1.ReleaseRunResponse], error)
+	ContinueRun(context.Context, *connect.Request[v1.ContinueRunRequest]) (*connect.Response[v1.ContinueRunResponse], error)
 	// ListCommands returns all commands and marks of a run, oldest first.
 	ListCommands(context.Context, *connect.Request[v1.ListCommandsRequest]) (*connect.Response[v1.ListCommandsResponse], error)
 }
@@ -257,16 +274,22 @@ func NewControlServiceHandler(svc ControlServiceHandler, opts ...connect.Handler
 		connect.WithSchema(controlServiceMethods.ByName("RepeatTrial")),
 		connect.WithHandlerOptions(opts...),
 	)
-	controlServiceMarkAttemptHandler := connect.NewUnaryHandler(
-		ControlServiceMarkAttemptProcedure,
-		svc.MarkAttempt,
-		connect.WithSchema(controlServiceMethods.ByName("MarkAttempt")),
+	controlServiceExcludeAttemptHandler := connect.NewUnaryHandler(
+		ControlServiceExcludeAttemptProcedure,
+		svc.ExcludeAttempt,
+		connect.WithSchema(controlServiceMethods.ByName("ExcludeAttempt")),
 		connect.WithHandlerOptions(opts...),
 	)
-	controlServiceReleaseRunHandler := connect.NewUnaryHandler(
-		ControlServiceReleaseRunProcedure,
-		svc.ReleaseRun,
-		connect.WithSchema(controlServiceMethods.ByName("ReleaseRun")),
+	controlServiceIncludeAttemptHandler := connect.NewUnaryHandler(
+		ControlServiceIncludeAttemptProcedure,
+		svc.IncludeAttempt,
+		connect.WithSchema(controlServiceMethods.ByName("IncludeAttempt")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceContinueRunHandler := connect.NewUnaryHandler(
+		ControlServiceContinueRunProcedure,
+		svc.ContinueRun,
+		connect.WithSchema(controlServiceMethods.ByName("ContinueRun")),
 		connect.WithHandlerOptions(opts...),
 	)
 	controlServiceListCommandsHandler := connect.NewUnaryHandler(
@@ -287,10 +310,12 @@ func NewControlServiceHandler(svc ControlServiceHandler, opts ...connect.Handler
 			controlServiceSkipTrialHandler.ServeHTTP(w, r)
 		case ControlServiceRepeatTrialProcedure:
 			controlServiceRepeatTrialHandler.ServeHTTP(w, r)
-		case ControlServiceMarkAttemptProcedure:
-			controlServiceMarkAttemptHandler.ServeHTTP(w, r)
-		case ControlServiceReleaseRunProcedure:
-			controlServiceReleaseRunHandler.ServeHTTP(w, r)
+		case ControlServiceExcludeAttemptProcedure:
+			controlServiceExcludeAttemptHandler.ServeHTTP(w, r)
+		case ControlServiceIncludeAttemptProcedure:
+			controlServiceIncludeAttemptHandler.ServeHTTP(w, r)
+		case ControlServiceContinueRunProcedure:
+			controlServiceContinueRunHandler.ServeHTTP(w, r)
 		case ControlServiceListCommandsProcedure:
 			controlServiceListCommandsHandler.ServeHTTP(w, r)
 		default:
@@ -322,12 +347,16 @@ func (UnimplementedControlServiceHandler) RepeatTrial(context.Context, *connect.
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ControlService.RepeatTrial is not implemented"))
 }
 
-func (UnimplementedControlServiceHandler) MarkAttempt(context.Context, *connect.Request[v1.MarkAttemptRequest]) (*connect.Response[v1.MarkAttemptResponse], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ControlService.MarkAttempt is not implemented"))
+func (UnimplementedControlServiceHandler) ExcludeAttempt(context.Context, *connect.Request[v1.ExcludeAttemptRequest]) (*connect.Response[v1.ExcludeAttemptResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ControlService.ExcludeAttempt is not implemented"))
 }
 
-func (UnimplementedControlServiceHandler) ReleaseRun(context.Context, *connect.Request[v1.ReleaseRunRequest]) (*connect.Response[v1.ReleaseRunResponse], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ControlService.ReleaseRun is not implemented"))
+func (UnimplementedControlServiceHandler) IncludeAttempt(context.Context, *connect.Request[v1.IncludeAttemptRequest]) (*connect.Response[v1.IncludeAttemptResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ControlService.IncludeAttempt is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) ContinueRun(context.Context, *connect.Request[v1.ContinueRunRequest]) (*connect.Response[v1.ContinueRunResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ControlService.ContinueRun is not implemented"))
 }
 
 func (UnimplementedControlServiceHandler) ListCommands(context.Context, *connect.Request[v1.ListCommandsRequest]) (*connect.Response[v1.ListCommandsResponse], error) {

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/control.proto.
  */
 export const file_linktrial_v1_control: GenFile = /*@__PURE__*/
-  fileDesc("ChpsaW5rdHJpYWwvdjEvY29udHJvbC5wcm90bxIMbGlua3RyaWFsLnYxIi0KD1BhdXNlUnVuUmVxdWVzdBIOCgZydW5faWQYASABKAkSCgoCYnkYAiABKAkiEgoQUGF1c2VSdW5SZXNwb25zZSIuChBSZXN1bWVSdW5SZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRIKCgJieRgCIAEoCSITChFSZXN1bWVSdW5SZXNwb25zZSI9Cg9BYm9ydFJ1blJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIKCgJieRgDIAEoCSISChBBYm9ydFJ1blJlc3BvbnNlIj0KEFNraXBUcmlhbFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEgoKAmJ5GAMgASgJIhMKEVNraXBUcmlhbFJlc3BvbnNlIj8KElJlcGVhdFRyaWFsUmVxdWVzdBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSCgoCYnkYAyABKAkiFQoTUmVwZWF0VHJpYWxSZXNwb25zZSJxChJNYXJrQXR0ZW1wdFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSDwoHaW52YWxpZBgEIAEoCBIOCgZyZWFzb24YBSABKAkSCgoCYnkYBiABKAkiFQoTTWFya0F0dGVtcHRSZXNwb25zZSIvChFSZWxlYXNlUnVuUmVxdWVzdBIOCgZydW5faWQYASABKAkSCgoCYnkYAiABKAkiFAoSUmVsZWFzZVJ1blJlc3BvbnNlIiUKE0xpc3RDb21tYW5kc1JlcXVlc3QSDgoGcnVuX2lkGAEgASgJIj8KFExpc3RDb21tYW5kc1Jlc3BvbnNlEicKCGNvbW1hbmRzGAEgAygLMhUubGlua3RyaWFsLnYxLkNvbW1hbmQi1gEKB0NvbW1hbmQSCgoCaWQYASABKAkSDgoGcnVuX2lkGAIgASgJEgwKBGtpbmQYAyABKAkSEgoFdHJpYWwYBCABKAVIAIgBARIPCgdhdHRlbXB0GAUgASgFEg4KBnJlYXNvbhgGIAEoCRIKCgJieRgHIAEoCRIpCgVnaXZlbhgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHYXBwbGllZBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCAoGX3RyaWFsMpIFCg5Db250cm9sU2VydmljZRJJCghQYXVzZVJ1bhIdLmxpbmt0cmlhbC52MS5QYXVzZVJ1blJlcXVlc3QaHi5saW5rdHJpYWwudjEuUGF1c2VSdW5SZXNwb25zZRJMCglSZXN1bWVSdW4SHi5saW5rdHJpYWwudjEuUmVzdW1lUnVuUmVxdWVzdBofLmxpbmt0cmlhbC52MS5SZXN1bWVSdW5SZXNwb25zZRJJCghBYm9ydFJ1bhIdLmxpbmt0cmlhbC52MS5BYm9ydFJ1blJlcXVlc3QaHi5saW5rdHJpYWwudjEuQWJvcnRSdW5SZXNwb25zZRJMCglTa2lwVHJpYWwSHi5saW5rdHJpYWwudjEuU2tpcFRyaWFsUmVxdWVzdBofLmxpbmt0cmlhbC52MS5Ta2lwVHJpYWxSZXNwb25zZRJSCgtSZXBlYXRUcmlhbBIgLmxpbmt0cmlhbC52MS5SZXBlYXRUcmlhbFJlcXVlc3QaIS5saW5rdHJpYWwudjEuUmVwZWF0VHJpYWxSZXNwb25zZRJSCgtNYXJrQXR0ZW1wdBIgLmxpbmt0cmlhbC52MS5NYXJrQXR0ZW1wdFJlcXVlc3QaIS5saW5rdHJpYWwudjEuTWFya0F0dGVtcHRSZXNwb25zZRJPCgpSZWxlYXNlUnVuEh8ubGlua3RyaWFsLnYxLlJlbGVhc2VSdW5SZXF1ZXN0GiAubGlua3RyaWFsLnYxLlJlbGVhc2VSdW5SZXNwb25zZRJVCgxMaXN0Q29tbWFuZHMSIS5saW5rdHJpYWwudjEuTGlzdENvbW1hbmRzUmVxdWVzdBoiLmxpbmt0cmlhbC52MS5MaXN0Q29tbWFuZHNSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChpsaW5rdHJpYWwvdjEvY29udHJvbC5wcm90bxIMbGlua3RyaWFsLnYxIi0KD1BhdXNlUnVuUmVxdWVzdBIOCgZydW5faWQYASABKAkSCgoCYnkYAiABKAkiEgoQUGF1c2VSdW5SZXNwb25zZSIuChBSZXN1bWVSdW5SZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRIKCgJieRgCIAEoCSITChFSZXN1bWVSdW5SZXNwb25zZSI9Cg9BYm9ydFJ1blJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIKCgJieRgDIAEoCSISChBBYm9ydFJ1blJlc3BvbnNlIj0KEFNraXBUcmlhbFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEgoKAmJ5GAMgASgJIhMKEVNraXBUcmlhbFJlc3BvbnNlIj8KElJlcGVhdFRyaWFsUmVxdWVzdBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSCgoCYnkYAyABKAkiFQoTUmVwZWF0VHJpYWxSZXNwb25zZSJjChVFeGNsdWRlQXR0ZW1wdFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSDgoGcmVhc29uGAQgASgJEgoKAmJ5GAUgASgJIhgKFkV4Y2x1ZGVBdHRlbXB0UmVzcG9uc2UiUwoVSW5jbHVkZUF0dGVtcHRSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFEgoKAmJ5GAQgASgJIhgKFkluY2x1ZGVBdHRlbXB0UmVzcG9uc2UiMAoSQ29udGludWVSdW5SZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRIKCgJieRgCIAEoCSIVChNDb250aW51ZVJ1blJlc3BvbnNlIiUKE0xpc3RDb21tYW5kc1JlcXVlc3QSDgoGcnVuX2lkGAEgASgJIj8KFExpc3RDb21tYW5kc1Jlc3BvbnNlEicKCGNvbW1hbmRzGAEgAygLMhUubGlua3RyaWFsLnYxLkNvbW1hbmQi1gEKB0NvbW1hbmQSCgoCaWQYASABKAkSDgoGcnVuX2lkGAIgASgJEgwKBGtpbmQYAyABKAkSEgoFdHJpYWwYBCABKAVIAIgBARIPCgdhdHRlbXB0GAUgASgFEg4KBnJlYXNvbhgGIAEoCRIKCgJieRgHIAEoCRIpCgVnaXZlbhgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHYXBwbGllZBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCAoGX3RyaWFsMvsFCg5Db250cm9sU2VydmljZRJJCghQYXVzZVJ1bhIdLmxpbmt0cmlhbC52MS5QYXVzZVJ1blJlcXVlc3QaHi5saW5rdHJpYWwudjEuUGF1c2VSdW5SZXNwb25zZRJMCglSZXN1bWVSdW4SHi5saW5rdHJpYWwudjEuUmVzdW1lUnVuUmVxdWVzdBofLmxpbmt0cmlhbC52MS5SZXN1bWVSdW5SZXNwb25zZRJJCghBYm9ydFJ1bhIdLmxpbmt0cmlhbC52MS5BYm9ydFJ1blJlcXVlc3QaHi5saW5rdHJpYWwudjEuQWJvcnRSdW5SZXNwb25zZRJMCglTa2lwVHJpYWwSHi5saW5rdHJpYWwudjEuU2tpcFRyaWFsUmVxdWVzdBofLmxpbmt0cmlhbC52MS5Ta2lwVHJpYWxSZXNwb25zZRJSCgtSZXBlYXRUcmlhbBIgLmxpbmt0cmlhbC52MS5SZXBlYXRUcmlhbFJlcXVlc3QaIS5saW5rdHJpYWwudjEuUmVwZWF0VHJpYWxSZXNwb25zZRJbCg5FeGNsdWRlQXR0ZW1wdBIjLmxpbmt0cmlhbC52MS5FeGNsdWRlQXR0ZW1wdFJlcXVlc3QaJC5saW5rdHJpYWwudjEuRXhjbHVkZUF0dGVtcHRSZXNwb25zZRJbCg5JbmNsdWRlQXR0ZW1wdBIjLmxpbmt0cmlhbC52MS5JbmNsdWRlQXR0ZW1wdFJlcXVlc3QaJC5saW5rdHJpYWwudjEuSW5jbHVkZUF0dGVtcHRSZXNwb25zZRJSCgtDb250aW51ZVJ1bhIgLmxpbmt0cmlhbC52MS5Db250aW51ZVJ1blJlcXVlc3QaIS5saW5rdHJpYWwudjEuQ29udGludWVSdW5SZXNwb25zZRJVCgxMaXN0Q29tbWFuZHMSIS5saW5rdHJpYWwudjEuTGlzdENvbW1hbmRzUmVxdWVzdBoiLmxpbmt0cmlhbC52MS5MaXN0Q29tbWFuZHNSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * @generated from message linktrial.v1.PauseRunRequest
@@ -211,9 +211,9 @@ export const RepeatTrialResponseSchema: GenMessage<RepeatTrialResponse> = /*@__P
   messageDesc(file_linktrial_v1_control, 9);
 
 /**
- * @generated from message linktrial.v1.MarkAttemptRequest
+ * @generated from message linktrial.v1.ExcludeAttemptRequest
  */
-export type MarkAttemptRequest = Message<"linktrial.v1.MarkAttemptRequest"> & {
+export type ExcludeAttemptRequest = Message<"linktrial.v1.ExcludeAttemptRequest"> & {
   /**
    * @generated from field: string run_id = 1;
    */
@@ -230,49 +230,87 @@ export type MarkAttemptRequest = Message<"linktrial.v1.MarkAttemptRequest"> & {
   attempt: number;
 
   /**
-   * false: removes an earlier mark
+   * required
    *
-   * @generated from field: bool invalid = 4;
-   */
-  invalid: boolean;
-
-  /**
-   * required where invalid
-   *
-   * @generated from field: string reason = 5;
+   * @generated from field: string reason = 4;
    */
   reason: string;
 
   /**
-   * @generated from field: string by = 6;
+   * @generated from field: string by = 5;
    */
   by: string;
 };
 
 /**
- * Describes the message linktrial.v1.MarkAttemptRequest.
- * Use `create(MarkAttemptRequestSchema)` to create a new message.
+ * Describes the message linktrial.v1.ExcludeAttemptRequest.
+ * Use `create(ExcludeAttemptRequestSchema)` to create a new message.
  */
-export const MarkAttemptRequestSchema: GenMessage<MarkAttemptRequest> = /*@__PURE__*/
+export const ExcludeAttemptRequestSchema: GenMessage<ExcludeAttemptRequest> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_control, 10);
 
 /**
- * @generated from message linktrial.v1.MarkAttemptResponse
+ * @generated from message linktrial.v1.ExcludeAttemptResponse
  */
-export type MarkAttemptResponse = Message<"linktrial.v1.MarkAttemptResponse"> & {
+export type ExcludeAttemptResponse = Message<"linktrial.v1.ExcludeAttemptResponse"> & {
 };
 
 /**
- * Describes the message linktrial.v1.MarkAttemptResponse.
- * Use `create(MarkAttemptResponseSchema)` to create a new message.
+ * Describes the message linktrial.v1.ExcludeAttemptResponse.
+ * Use `create(ExcludeAttemptResponseSchema)` to create a new message.
  */
-export const MarkAttemptResponseSchema: GenMessage<MarkAttemptResponse> = /*@__PURE__*/
+export const ExcludeAttemptResponseSchema: GenMessage<ExcludeAttemptResponse> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_control, 11);
 
 /**
- * @generated from message linktrial.v1.ReleaseRunRequest
+ * @generated from message linktrial.v1.IncludeAttemptRequest
  */
-export type ReleaseRunRequest = Message<"linktrial.v1.ReleaseRunRequest"> & {
+export type IncludeAttemptRequest = Message<"linktrial.v1.IncludeAttemptRequest"> & {
+  /**
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * @generated from field: int32 trial = 2;
+   */
+  trial: number;
+
+  /**
+   * @generated from field: int32 attempt = 3;
+   */
+  attempt: number;
+
+  /**
+   * @generated from field: string by = 4;
+   */
+  by: string;
+};
+
+/**
+ * Describes the message linktrial.v1.IncludeAttemptRequest.
+ * Use `create(IncludeAttemptRequestSchema)` to create a new message.
+ */
+export const IncludeAttemptRequestSchema: GenMessage<IncludeAttemptRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_control, 12);
+
+/**
+ * @generated from message linktrial.v1.IncludeAttemptResponse
+ */
+export type IncludeAttemptResponse = Message<"linktrial.v1.IncludeAttemptResponse"> & {
+};
+
+/**
+ * Describes the message linktrial.v1.IncludeAttemptResponse.
+ * Use `create(IncludeAttemptResponseSchema)` to create a new message.
+ */
+export const IncludeAttemptResponseSchema: GenMessage<IncludeAttemptResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_control, 13);
+
+/**
+ * @generated from message linktrial.v1.ContinueRunRequest
+ */
+export type ContinueRunRequest = Message<"linktrial.v1.ContinueRunRequest"> & {
   /**
    * @generated from field: string run_id = 1;
    */
@@ -285,24 +323,24 @@ export type ReleaseRunRequest = Message<"linktrial.v1.ReleaseRunRequest"> & {
 };
 
 /**
- * Describes the message linktrial.v1.ReleaseRunRequest.
- * Use `create(ReleaseRunRequestSchema)` to create a new message.
+ * Describes the message linktrial.v1.ContinueRunRequest.
+ * Use `create(ContinueRunRequestSchema)` to create a new message.
  */
-export const ReleaseRunRequestSchema: GenMessage<ReleaseRunRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_control, 12);
+export const ContinueRunRequestSchema: GenMessage<ContinueRunRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_control, 14);
 
 /**
- * @generated from message linktrial.v1.ReleaseRunResponse
+ * @generated from message linktrial.v1.ContinueRunResponse
  */
-export type ReleaseRunResponse = Message<"linktrial.v1.ReleaseRunResponse"> & {
+export type ContinueRunResponse = Message<"linktrial.v1.ContinueRunResponse"> & {
 };
 
 /**
- * Describes the message linktrial.v1.ReleaseRunResponse.
- * Use `create(ReleaseRunResponseSchema)` to create a new message.
+ * Describes the message linktrial.v1.ContinueRunResponse.
+ * Use `create(ContinueRunResponseSchema)` to create a new message.
  */
-export const ReleaseRunResponseSchema: GenMessage<ReleaseRunResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_control, 13);
+export const ContinueRunResponseSchema: GenMessage<ContinueRunResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_control, 15);
 
 /**
  * @generated from message linktrial.v1.ListCommandsRequest
@@ -319,7 +357,7 @@ export type ListCommandsRequest = Message<"linktrial.v1.ListCommandsRequest"> & 
  * Use `create(ListCommandsRequestSchema)` to create a new message.
  */
 export const ListCommandsRequestSchema: GenMessage<ListCommandsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_control, 14);
+  messageDesc(file_linktrial_v1_control, 16);
 
 /**
  * @generated from message linktrial.v1.ListCommandsResponse
@@ -336,7 +374,7 @@ export type ListCommandsResponse = Message<"linktrial.v1.ListCommandsResponse"> 
  * Use `create(ListCommandsResponseSchema)` to create a new message.
  */
 export const ListCommandsResponseSchema: GenMessage<ListCommandsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_control, 15);
+  messageDesc(file_linktrial_v1_control, 17);
 
 /**
  * @generated from message linktrial.v1.Command
@@ -353,7 +391,7 @@ export type Command = Message<"linktrial.v1.Command"> & {
   runId: string;
 
   /**
-   * pause, resume, abort, skip, repeat, mark-invalid, unmark, release
+   * one of internal/runcommand
    *
    * @generated from field: string kind = 3;
    */
@@ -385,8 +423,8 @@ export type Command = Message<"linktrial.v1.Command"> & {
   given?: Timestamp | undefined;
 
   /**
-   * Unset until the leading agent's journal records that it was applied. Marks and
-   * releases are applied at once.
+   * Unset until the leading agent's journal records that it was applied. Exclude,
+   * include and continue are applied at once.
    *
    * @generated from field: google.protobuf.Timestamp applied = 9;
    */
@@ -398,7 +436,7 @@ export type Command = Message<"linktrial.v1.Command"> & {
  * Use `create(CommandSchema)` to create a new message.
  */
 export const CommandSchema: GenMessage<Command> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_control, 16);
+  messageDesc(file_linktrial_v1_control, 18);
 
 /**
  * @generated from service linktrial.v1.ControlService
@@ -455,26 +493,34 @@ export const ControlService: GenService<{
     output: typeof RepeatTrialResponseSchema;
   },
   /**
-   * MarkAttempt marks an attempt's figure as one that must not count, or removes
-   * the mark. What was measured is kept and stays visible.
+   * ExcludeAttempt marks an attempt's figure as one that must not count, IncludeAttempt
+   * takes that back. What was measured is kept and stays visible.
    *
-   * @generated from rpc linktrial.v1.ControlService.MarkAttempt
+   * @generated from rpc linktrial.v1.ControlService.ExcludeAttempt
    */
-  markAttempt: {
+  excludeAttempt: {
     methodKind: "unary";
-    input: typeof MarkAttemptRequestSchema;
-    output: typeof MarkAttemptResponseSchema;
+    input: typeof ExcludeAttemptRequestSchema;
+    output: typeof ExcludeAttemptResponseSchema;
   },
   /**
-   * ReleaseRun confirms that the nodes are where the run's topology has them: a run
+   * @generated from rpc linktrial.v1.ControlService.IncludeAttempt
+   */
+  includeAttempt: {
+    methodKind: "unary";
+    input: typeof IncludeAttemptRequestSchema;
+    output: typeof IncludeAttemptResponseSchema;
+  },
+  /**
+   * ContinueRun confirms that the nodes are where the run's topology has them: a run
    * that waits for it continues.
    *
-   * @generated from rpc linktrial.v1.ControlService.ReleaseRun
+   * @generated from rpc linktrial.v1.ControlService.ContinueRun
    */
-  releaseRun: {
+  continueRun: {
     methodKind: "unary";
-    input: typeof ReleaseRunRequestSchema;
-    output: typeof ReleaseRunResponseSchema;
+    input: typeof ContinueRunRequestSchema;
+    output: typeof ContinueRunResponseSchema;
   },
   /**
    * ListCommands returns all commands and marks of a run, oldest first.

@@ -255,7 +255,7 @@ export enum StartPlanRequest_Moves {
   UNSPECIFIED = 0,
 
   /**
-   * a run whose topology differs from the one before waits for ReleaseRun
+   * a run whose topology differs from the one before waits for ContinueRun
    *
    * @generated from enum value: MOVES_CONFIRM = 1;
    */
@@ -1817,7 +1817,7 @@ export enum RunState {
   STOPPED = 7,
 
   /**
-   * Until ControlService.ReleaseRun: the nodes have to be moved first.
+   * Until ControlService.ContinueRun: the nodes have to be moved first.
    *
    * @generated from enum value: RUN_STATE_WAITING = 8;
    */
