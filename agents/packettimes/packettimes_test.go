@@ -54,6 +54,32 @@ func (f *far) radio() {
 		}
 		return nil
 	})
+	f.settle()
+}
+
+// settle waits until packets pass: what is sent before the kernel has noticed that the link
+// is up is dropped, the question for the other end's address too, which is asked again only
+// after a second.
+func (f *far) settle() {
+	f.t.Helper()
+	var there net.PacketConn
+	f.do(func() (err error) {
+		there, err = net.ListenPacket("udp", "10.91.1.2:4999")
+		return err
+	})
+	defer func() { _ = there.Close() }() // nothing is lost
+	here, err := net.Dial("udp", "10.91.1.2:4999")
+	require.NoError(f.t, err)
+	defer func() { _ = here.Close() }()
+	for end := time.Now().Add(time.Minute); ; {
+		_, err := here.Write([]byte{1})
+		require.NoError(f.t, err)
+		require.NoError(f.t, there.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+		if _, _, err = there.ReadFrom(make([]byte, 1)); err == nil {
+			return
+		}
+		require.True(f.t, time.Now().Before(end), "no packet passes: %v", err)
+	}
 }
 
 func (f *far) do(what func() error) {
