@@ -162,3 +162,11 @@ func TestExportIsEnded(t *testing.T) {
 	require.Error(t, <-result)
 	require.Empty(t, names(t, dir))
 }
+
+// What is not text is not written to a terminal.
+func TestFormatsThatTerminalsShow(t *testing.T) {
+	for _, text := range []string{"table", "csv", "svg", "nothing-that-there-is"} {
+		require.NoError(t, printable(text), text)
+	}
+	require.EqualError(t, printable("trials-parquet"), "--format trials-parquet is not text: --out FOLDER writes it as trials.parquet")
+}

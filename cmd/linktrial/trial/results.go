@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/cmd/linktrial/setting"
@@ -60,7 +61,13 @@ data folder for as long as the command lasts.`,
 				}
 				q.Format = format
 			}
-			if out != "" { // before the orchestrator may be started and asked
+			// before the orchestrator may be started and asked
+			if out == "" && term.IsTerminal(int(os.Stdout.Fd())) {
+				if err := printable(q.Format); err != nil {
+					return err
+				}
+			}
+			if out != "" {
 				if err := Writable(out); err != nil {
 					return err
 				}
@@ -97,6 +104,15 @@ data folder for as long as the command lasts.`,
 	f.StringSliceVar(&q.LeaveOut, "leave-out", nil, "treatments that tables, figures and files do not have, separated by commas; statistics and conclusions stay those of all")
 	f.StringVar(&out, "out", "", "write files into this folder instead of printing: all formats that apply to the results, or the one of --format")
 	return cmd
+}
+
+// printable refuses a format that a terminal cannot show.
+func printable(format string) error {
+	f := render.Find(format)
+	if f == nil || f.Text() { // the orchestrator refuses what there is not
+		return nil
+	}
+	return fmt.Errorf("--format %s is not text: --out FOLDER writes it as %s", f.Name, f.File)
 }
 
 // againstFormat returns the format of the comparison with published figures that

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -10,14 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"linktrial/executor/journal"
-	"linktrial/internal/radio"
-	"linktrial/internal/radiocontrol"
-	"linktrial/internal/unit"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/wording"
-	"linktrial/orchestrator/stats"
-	"linktrial/protocols/contract"
 )
 
 // column is one column of a CSV file; docs/exports.md describes them all. An
@@ -297,174 +290,4 @@ func renderCSV(w io.Writer, v *report.Analysis) error {
 		}
 	}
 	return writeCSV(w, summaryColumns(), rows)
-}
-
-type attemptRow struct {
-	ds    *report.Dataset
-	run   *report.Run
-	table *report.RunTable
-	trial *report.Trial
-	*report.Attempt
-	radio *report.RadioReport
-}
-
-func trialColumns() []column[attemptRow] {
-	hops := func(value func(*report.RadioReport) string) func(attemptRow) string {
-		return func(r attemptRow) string {
-			if r.radio == nil {
-				return ""
-			}
-			return value(r.radio)
-		}
-	}
-	return []column[attemptRow]{
-		{"campaign", func(r attemptRow) string { return r.ds.Campaign }},
-		{"plan", func(r attemptRow) string { return r.ds.Plan }},
-		{"run", func(r attemptRow) string { return r.run.ID }},
-		{"run_state", func(r attemptRow) string { return r.run.State }},
-		{"place", func(r attemptRow) string { return r.run.Place }},
-		{"radio", func(r attemptRow) string { return r.table.Radio }},
-		{"topology", func(r attemptRow) string { return r.table.Topology }},
-		{"trial", func(r attemptRow) string { return whole(r.trial.Index) }},
-		{"iteration", func(r attemptRow) string { return whole(r.trial.Iteration) }},
-		{"treatment", func(r attemptRow) string { return r.trial.Treatment }},
-		{"trial_verdict", func(r attemptRow) string { return string(r.trial.Verdict) }},
-		{"attempt", func(r attemptRow) string { return whole(r.Attempt.Attempt) }},
-		{"counted", func(r attemptRow) string { return strconv.FormatBool(r.trial.Counted() == r.Attempt) }},
-		{"verdict", func(r attemptRow) string { return string(r.Verdict) }},
-		{"reason", func(r attemptRow) string { return r.Reason }},
-		{"message", func(r attemptRow) string { return r.Message }},
-		{"started_utc", func(r attemptRow) string {
-			if r.Started.IsZero() {
-				return ""
-			}
-			return r.Started.Format("2006-01-02T15:04:05.000Z07:00")
-		}},
-		{"size_bytes", func(r attemptRow) string { return strconv.FormatInt(r.SizeBytes, 10) }},
-		{"elapsed_s", func(r attemptRow) string { return seconds(r.Elapsed) }},
-		{"connect_s", func(r attemptRow) string { return seconds(r.Connect) }},
-		{"duration_s", func(r attemptRow) string { return seconds(r.Duration) }},
-		{"throughput_kb_per_s", func(r attemptRow) string {
-			if rate := r.ThroughputBytesPerSecond() / unit.KB; rate > 0 {
-				return nine(&rate)
-			}
-			return ""
-		}},
-		{"ideal_s", func(r attemptRow) string { return seconds(r.Ideal) }},
-		{"share_of_ideal", shareOfBound(func(r attemptRow) time.Duration { return r.Ideal })},
-		{"verified", func(r attemptRow) string { return strconv.FormatBool(r.Verified) }},
-		{"sha256", func(r attemptRow) string { return r.Digest }},
-		{"retransmits", func(r attemptRow) string { return optional(r.Retransmits) }},
-		{"timeouts", func(r attemptRow) string { return optional(r.Timeouts) }},
-		{"radio_sent_packets", hops(func(r *report.RadioReport) string { return strconv.FormatInt(r.SentPackets, 10) })},
-		{"radio_lost_packets", hops(func(r *report.RadioReport) string { return strconv.FormatInt(r.LostPackets, 10) })},
-		{"radio_dropped_packets", hops(func(r *report.RadioReport) string { return strconv.FormatInt(r.DroppedPackets, 10) })},
-		{"radio_busy_share", hops(func(r *report.RadioReport) string { return nine(&r.BusyShare) })},
-		{"coded_bound_s", func(r attemptRow) string { return seconds(r.CodedBound) }},
-		{"share_of_coded_bound", shareOfBound(func(r attemptRow) time.Duration { return r.CodedBound })},
-		{"throughput_of", func(r attemptRow) string {
-			switch {
-			case r.ThroughputBytesPerSecond() <= 0:
-				return ""
-			case r.Window != nil:
-				return "window"
-			case r.Estimated():
-				return "estimate"
-			}
-			return "transfer"
-		}},
-		{"path_devices", paths(func(p *contract.PathResult) string { return cmp.Or(p.Device, p.Address) })},
-		{"path_bytes", paths(func(p *contract.PathResult) string { return strconv.FormatInt(p.Bytes, 10) })},
-		{"path_shares", paths(func(p *contract.PathResult) string { return nine(&p.Share) })},
-		{"undecided_rules", func(r attemptRow) string { return strings.Join(r.Undecided, "; ") }},
-		{"host_missed_s", host(func(h *journal.HostLoad) time.Duration { return h.Missed })},
-		{"host_longest_s", host(func(h *journal.HostLoad) time.Duration { return h.Longest })},
-		{"control_packets_client", controlPackets(radio.RoleClient)},
-		{"control_packets_relay", controlPackets(radio.RoleRelay)},
-		{"control_packets_server", controlPackets(radio.RoleServer)},
-		{"imported", func(r attemptRow) string { return r.run.Imported.Text() }},
-		{"radio_missed_s", radioLate(func(l *radiocontrol.Late) time.Duration { return l.Missed })},
-		{"radio_longest_s", radioLate(func(l *radiocontrol.Late) time.Duration { return l.Longest })},
-	}
-}
-
-// radioLate is a time in seconds by which the emulated radio gave packets out late, where
-// it was measured.
-func radioLate(of func(*radiocontrol.Late) time.Duration) func(attemptRow) string {
-	return func(r attemptRow) string {
-		if r.Radio == nil || r.Radio.Late == nil {
-			return ""
-		}
-		s := of(r.Radio.Late).Seconds()
-		return nine(&s)
-	}
-}
-
-// host is a time in seconds that the leading node's processors kept from the attempt's
-// programs, where it was measured.
-func host(of func(*journal.HostLoad) time.Duration) func(attemptRow) string {
-	return func(r attemptRow) string {
-		if r.Host == nil {
-			return ""
-		}
-		s := of(r.Host).Seconds()
-		return nine(&s)
-	}
-}
-
-// controlPackets is how many packets passed between a node and the orchestrator during an
-// attempt, where they were counted.
-func controlPackets(role radio.Role) func(attemptRow) string {
-	return func(r attemptRow) string {
-		for _, c := range r.Control {
-			if c.Role == role && c.Unknown == "" {
-				return strconv.FormatInt(c.Packets, 10)
-			}
-		}
-		return ""
-	}
-}
-
-// shareOfBound is a bound's time over that of a valid attempt.
-func shareOfBound(bound func(attemptRow) time.Duration) func(attemptRow) string {
-	return func(r attemptRow) string {
-		if !r.Valid() {
-			return ""
-		}
-		return nine(report.Rounded(stats.ShareOfBound(bound(r).Seconds(), (r.Connect + r.Elapsed).Seconds())))
-	}
-}
-
-var trialsFormat = &Format{Name: "trials-csv", Title: "CSV, a row an attempt", File: "trials.csv", MediaType: csvText,
-	Holds: "a row for each attempt, none left out",
-	write: renderTrialsCSV}
-
-func renderTrialsCSV(w io.Writer, v *report.Analysis) error {
-	return writeCSV(w, trialColumns(), attemptRows(v))
-}
-
-// paths lists a figure of each path, separated by spaces.
-func paths(value func(*contract.PathResult) string) func(attemptRow) string {
-	return func(r attemptRow) string {
-		out := make([]string, len(r.Paths))
-		for i := range r.Paths {
-			out[i] = value(&r.Paths[i])
-		}
-		return strings.Join(out, " ")
-	}
-}
-
-// attemptRows are all attempts, in the order of the plan, the sheet and the attempts.
-func attemptRows(v *report.Analysis) (rows []attemptRow) {
-	for i := range v.Dataset.Runs {
-		run := &v.Dataset.Runs[i]
-		for j := range run.Trials {
-			trial := &run.Trials[j]
-			for k := range trial.Attempts {
-				a := &trial.Attempts[k]
-				rows = append(rows, attemptRow{ds: v.Dataset, run: run, table: &v.Tables[i], trial: trial, Attempt: a, radio: a.Radio})
-			}
-		}
-	}
-	return rows
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/parquetfile"
 )
 
 // Format is a kind of file that results are exported as. All that is known of it stands
@@ -75,7 +76,8 @@ const (
 
 // formats are all there are, in the order in which they are listed.
 var formats = []*Format{
-	tableFormat, csvFormat, trialsFormat, samplesFormat, channelsFormat, telemetryFormat, readingsFormat, probesFormat, breachesFormat,
+	tableFormat, csvFormat, trialsFormat, samplesFormat, trialsParquetFormat, samplesParquetFormat,
+	channelsFormat, telemetryFormat, readingsFormat, probesFormat, breachesFormat,
 	jsonFormat, markdownFormat, latexFormat,
 	throughputFormat, distributionFormat, delaysFormat, sequenceFormat,
 	sweepFormat, curvesFormat,
@@ -112,6 +114,9 @@ func (f *Format) Own() bool { return f.Source != FromDataset }
 
 // Drawing reports whether it is a picture.
 func (f *Format) Drawing() bool { return f.MediaType == svgImage }
+
+// Text reports whether it can be read as it is, on a terminal too.
+func (f *Format) Text() bool { return f.MediaType != parquetfile.MediaType }
 
 func namesOf(of []*Format) []string {
 	out := make([]string, len(of))

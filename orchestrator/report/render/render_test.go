@@ -31,7 +31,7 @@ func render(t *testing.T, ds *report.Dataset, format string) string {
 		t.Fatal(err)
 	}
 	content := contentOf(t, f)
-	if f.Name == "" || f.MediaType == "" || !utf8.ValidString(content) {
+	if f.Name == "" || f.MediaType == "" || Find(format).Text() && !utf8.ValidString(content) {
 		t.Errorf("file %q, %q", f.Name, f.MediaType)
 	}
 	return content
@@ -58,6 +58,10 @@ func TestGolden(t *testing.T) {
 				continue
 			}
 			if (name == "compared") != strings.HasPrefix(format, "differences") {
+				continue
+			}
+			// TestParquet holds it: its bytes are the library's.
+			if !Find(format).Text() {
 				continue
 			}
 			t.Run(name+"/"+format, func(t *testing.T) {
@@ -341,7 +345,7 @@ func FuzzReadJSON(f *testing.F) {
 			if again := contentOf(t, two); again != string(content) {
 				t.Errorf("%s differs", format)
 			}
-			if !utf8.Valid(content) {
+			if Find(format).Text() && !utf8.Valid(content) {
 				t.Errorf("%s is not UTF-8", format)
 			}
 		}

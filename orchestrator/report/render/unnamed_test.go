@@ -16,6 +16,9 @@ func TestUnnamedRadioIsTold(t *testing.T) {
 			ds.Runs[i].Place = journal.PlaceUnnamed
 		}
 		for _, format := range OfDataset() {
+			if !Find(format).Text() { // it has what the CSV file has
+				continue
+			}
 			got := render(t, ds, format)
 			// Breaches of the contract are about a driver, whatever the radio.
 			if strings.Count(got, "\n") < 2 || format == "breaches-csv" || len(ds.Runs) == 0 {

@@ -22,7 +22,10 @@ import (
 type rowWriter func(context.Context, *store.Store, []dbsqlc.RunHeadsRow, leftOut, *output) error
 
 // rowWriters are of the formats that are made [render.FromRows], by their names.
-var rowWriters = map[string]rowWriter{samplesCSV: writeSamples, channelsCSV: writeChannels, readingsCSV: writeReadings}
+var rowWriters = map[string]rowWriter{
+	samplesCSV: samplesAs(newCSVSamples), samplesParquet: samplesAs(newParquetSamples),
+	channelsCSV: writeChannels, readingsCSV: writeReadings,
+}
 
 // leftOut are the treatments and mixes that a file does not have.
 type leftOut []string

@@ -21,6 +21,8 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/campaign/nodes"
+	"linktrial/orchestrator/report/render"
+	"linktrial/orchestrator/report/reporttest"
 	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/storetest"
@@ -108,6 +110,11 @@ func TestSamplesFile(t *testing.T) {
 	require.Equal(t, "samples.csv", head.FileName)
 	require.Equal(t, "text/csv; charset=utf-8; header=present", head.MediaType)
 	require.Contains(t, got, `,"'=a ""b"", c",`)
+
+	head, columnar := exported(t, s, &linktrialv1.ResultsRequest{RunId: "tiny", MoreIds: []string{"wide", "wide-2"}, Format: samplesParquet})
+	require.Equal(t, "samples.parquet", head.FileName)
+	require.Equal(t, "application/vnd.apache.parquet", head.MediaType)
+	reporttest.SameTable(t, got, []byte(columnar))
 }
 
 // Files of rows are the whole ones less the rows of treatments that are left out, and a
@@ -132,6 +139,10 @@ func TestFilesWithoutTreatments(t *testing.T) {
 			require.Greater(t, len(want), 3*2*4)
 		}
 		require.Equal(t, want, read(less), format)
+		if columnar := strings.TrimSuffix(format, "-csv") + "-parquet"; render.Find(columnar) != nil {
+			_, file := exported(t, s, &linktrialv1.ResultsRequest{RunId: "wide", Format: columnar, LeaveOut: []string{"treatment-2"}})
+			reporttest.SameTable(t, less, []byte(file))
+		}
 		for _, wrong := range []string{"treatment-9", "Treatment 2"} {
 			err := s.Export(t.Context(), &linktrialv1.ResultsRequest{RunId: "wide", Format: format, LeaveOut: []string{wrong}}, func(*linktrialv1.ResultsResponse) error { return nil })
 			require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err), format)
@@ -143,17 +154,22 @@ func TestFilesWithoutTreatments(t *testing.T) {
 	require.ErrorContains(t, err, "there is no such part: svg:2: the figure has 1 part")
 }
 
-// What is in memory does not grow with the file. The bound is several times what is needed.
+// What is in memory does not grow with the file, whose values are about 20 MB. The bound is
+// several times what rows need; Parquet has a page of each column, and what compresses them.
 func TestRowsAreNotKept(t *testing.T) {
 	s, _ := filled(t, nil, synthetic.Shape{ID: "deep", Runs: 1, Iterations: 10, Treatments: 4, Samples: 2500})
-	const bound = 5 << 20
+	const ofRows, ofColumns = 5 << 20, 14 << 20
 	live := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	for _, format := range []string{samplesCSV, channelsCSV} {
+	for _, format := range []string{samplesCSV, samplesParquet, channelsCSV} {
+		bound := uint64(ofRows)
+		if format == samplesParquet {
+			bound = ofColumns
+		}
 		before, most, size, done := live(), uint64(0), 0, 0.0
 		require.NoError(t, s.Export(t.Context(), &linktrialv1.ResultsRequest{RunId: "deep", Format: format}, func(part *linktrialv1.ResultsResponse) error {
 			size += len(part.Content)
@@ -164,7 +180,7 @@ func TestRowsAreNotKept(t *testing.T) {
 		}))
 		t.Logf("%s: %d bytes, %d more in memory", format, size, most-min(most, before))
 		if format == samplesCSV {
-			require.Greater(t, size, 2*bound)
+			require.Greater(t, size, 2*ofRows)
 		}
 		require.Less(t, most, before+bound)
 		require.Equal(t, 1.0, done)

@@ -41,12 +41,29 @@ func figureHeader(f *contract.Figure) string {
 // many in its memory, many more in files.
 const wantedRows = 10_000
 
-// writeSamples writes every sample of the runs, in the order of trials; what a protocol
-// does not know is left empty, because absent is not zero.
-func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out *output) error {
-	if _, err := io.WriteString(out, strings.Join(samplesHeader(), ",")+"\r\n"); err != nil {
-		return err
+// sampleFile is a file that has a row for each sample. What a protocol does not know has no
+// value there, because absent is not zero.
+type sampleFile interface {
+	ofTrial(run string, t *dbsqlc.Trial) // of the samples that follow
+	write(*store.Sample) error           // keeps nothing of it
+	close() error
+}
+
+// samplesAs writes every sample of the runs, in the order of trials.
+func samplesAs[F sampleFile](begin func(io.Writer) (F, error)) rowWriter {
+	return func(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out *output) error {
+		file, err := begin(out)
+		if err != nil {
+			return err
+		}
+		if err := writeSamples(ctx, st, runs, leave, file, out.share); err != nil {
+			return err
+		}
+		return file.close()
 	}
+}
+
+func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out sampleFile, tell func(share float64) error) error {
 	total, ended := 0, 0
 	for i := range runs {
 		total += int(runs[i].Trials)
@@ -66,7 +83,7 @@ func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRo
 			}
 			size = max(1, min(4*size, size*wantedRows/max(1, rows), 1000))
 			trials = trials[len(page):]
-			if err := out.share(float64(ended+int(runs[i].Trials)-len(trials)) / float64(max(1, total))); err != nil {
+			if err := tell(float64(ended+int(runs[i].Trials)-len(trials)) / float64(max(1, total))); err != nil {
 				return err
 			}
 		}
@@ -76,43 +93,57 @@ func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRo
 }
 
 // writePage writes the samples of trials that follow one another, and counts them.
-func writePage(ctx context.Context, st *store.Store, run string, page []dbsqlc.Trial, leave leftOut, out *output) (rows int, err error) {
-	row := newSampleRow(run)
+func writePage(ctx context.Context, st *store.Store, run string, page []dbsqlc.Trial, leave leftOut, out sampleFile) (rows int, err error) {
 	k := 0
-	row.ofTrial(&page[0])
+	out.ofTrial(run, &page[0])
 	err = st.EachSampleOfTrials(ctx, run, page[0].Trial, page[len(page)-1].Trial, func(x *store.Sample) error {
 		for page[k].Trial != x.Trial {
 			if k++; k == len(page) {
 				return fmt.Errorf("run %s has samples of trial %d, which it does not have", run, x.Trial)
 			}
-			row.ofTrial(&page[k])
+			out.ofTrial(run, &page[k])
 		}
 		rows++
 		if slices.Contains(leave, page[k].Treatment) {
 			return nil
 		}
-		_, err := out.Write(row.of(x))
-		return err
+		return out.write(x)
 	})
 	return rows, err
 }
 
+// csvSamples is samples.csv.
+type csvSamples struct {
+	sampleRow
+	out io.Writer
+}
+
+func newCSVSamples(out io.Writer) (*csvSamples, error) {
+	_, err := io.WriteString(out, strings.Join(samplesHeader(), ",")+"\r\n")
+	return &csvSamples{newSampleRow(), out}, err
+}
+
+func (c *csvSamples) write(s *store.Sample) error {
+	_, err := c.out.Write(c.of(s))
+	return err
+}
+
+func (c *csvSamples) close() error { return nil }
+
 // sampleRow makes rows of samples.csv, of one trial after the other.
 type sampleRow struct {
-	run  string
 	head string // of the trial: the cells before the attempt
 	row  []byte
 	// fields are those of the figures of sample, which the store uses again for each row.
 	sample *store.Sample
 	fields []any
-	text   bytes.Buffer
+	text   *bytes.Buffer
 	cells  *csv.Writer // to text
 }
 
-func newSampleRow(run string) *sampleRow {
-	r := &sampleRow{run: run}
-	r.cells = csv.NewWriter(&r.text)
-	return r
+func newSampleRow() sampleRow {
+	text := &bytes.Buffer{}
+	return sampleRow{text: text, cells: csv.NewWriter(text)}
 }
 
 // cell is a text as a cell of the file, in quotes where they are needed. It is valid until
@@ -124,8 +155,8 @@ func (r *sampleRow) cell(s string) []byte {
 	return bytes.TrimSuffix(r.text.Bytes(), []byte("\n"))
 }
 
-func (r *sampleRow) ofTrial(t *dbsqlc.Trial) {
-	head := append([]byte(nil), r.cell(r.run)...)
+func (r *sampleRow) ofTrial(run string, t *dbsqlc.Trial) {
+	head := append([]byte(nil), r.cell(run)...)
 	head = fmt.Appendf(head, ",%d,%d,", t.Trial, t.Iteration)
 	r.head = string(append(head, r.cell(t.Treatment)...))
 }

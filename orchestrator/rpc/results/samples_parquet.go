@@ -1,0 +1,67 @@
+package results
+
+import (
+	"io"
+	"time"
+
+	"linktrial/orchestrator/report/parquetfile"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/protocols/contract"
+)
+
+const samplesParquet = "samples-parquet"
+
+// sampleKinds are the types of the columns before the metrics.
+var sampleKinds = []parquetfile.Kind{parquetfile.KindText, parquetfile.KindWhole, parquetfile.KindWhole, parquetfile.KindText, parquetfile.KindWhole, parquetfile.KindWhole, parquetfile.KindText, parquetfile.KindInstant}
+
+// parquetSamples is samples.parquet: the columns of samples.csv.
+type parquetSamples struct {
+	file  *parquetfile.Writer
+	cells []parquetfile.Value // of a row; the first four are the trial's
+}
+
+func newParquetSamples(out io.Writer) (*parquetSamples, error) {
+	columns := make([]parquetfile.Column, 0, 32)
+	for i, name := range samplesHeader() {
+		c := parquetfile.Column{Name: name} // a text: more
+		if i < len(sampleKinds) {
+			c.Kind = sampleKinds[i]
+		} else if k := i - len(sampleKinds); k < len(contract.Figures) {
+			c.Kind = parquetfile.KindWhole
+			if f := &contract.Figures[k]; f.Real || f.Name == contract.ElapsedNS {
+				c.Kind = parquetfile.KindNumber
+			}
+		}
+		columns = append(columns, c)
+	}
+	return &parquetSamples{file: parquetfile.NewWriter(out, columns...), cells: make([]parquetfile.Value, len(columns))}, nil
+}
+
+func (p *parquetSamples) ofTrial(run string, t *dbsqlc.Trial) {
+	copy(p.cells, []parquetfile.Value{parquetfile.Text(run), parquetfile.Whole(int64(t.Trial)), parquetfile.Whole(int64(t.Iteration)), parquetfile.Text(t.Treatment)})
+}
+
+func (p *parquetSamples) write(s *store.Sample) error {
+	cells := append(p.cells[:4], parquetfile.Whole(int64(s.Attempt)), parquetfile.Whole(int64(s.Flow)), parquetfile.Text(s.Side), parquetfile.Instant(s.At))
+	for i := range contract.Figures {
+		cells = append(cells, metric(&contract.Figures[i], &s.Figures))
+	}
+	return p.file.Write(append(cells, parquetfile.Text(string(s.More))))
+}
+
+func (p *parquetSamples) close() error { return p.file.Close() }
+
+func metric(f *contract.Figure, s *contract.Sample) parquetfile.Value {
+	if x := f.Float(s); x != nil {
+		return parquetfile.Number(*x)
+	}
+	n := f.Whole(s)
+	switch {
+	case n == nil:
+		return parquetfile.Value{}
+	case f.Name == contract.ElapsedNS:
+		return parquetfile.Number(time.Duration(*n).Seconds())
+	}
+	return parquetfile.Whole(*n)
+}
