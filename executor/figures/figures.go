@@ -2,6 +2,19 @@
 // node's interface and the emulated radio have seen. Each rule is one that no
 // honest driver can break, whatever its protocol and however busy the machine
 // is; docs/data-format.md has them in a table.
+//
+// Why there are no further rules:
+//
+//   - A transfer alone may take less than Ideal, whose clock starts with the channel's: a
+//     fade may be over when the driver has connected. [Faster] compares the end on the
+//     channel's clock.
+//   - Nothing bounds a real radio's rate: a profile does not. Nor is the interface of a node
+//     that does not know when the attempt began compared with anything.
+//   - An answer that comes late, or is sent again, makes the client's time longer than the
+//     server's by any amount. Counts of bytes, though, need no tolerance: payload cannot be
+//     compressed, and a server counts what it has handed over ([Handed]).
+//   - Packets that are sent again, repairs, and a radio that buffers much of a payload only
+//     make the times of [Packets] and [Left] shorter.
 package figures
 
 import (

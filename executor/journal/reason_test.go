@@ -39,28 +39,82 @@ func reasons(t *testing.T) map[string]bool {
 	return out
 }
 
-type faultRow struct{ seen, whose, test string }
+type faultRow struct{ seen, whose string }
 
-// faultTable is the table "Whose fault" of docs/data-format.md by reason.
+// faultTable is the table of reasons in docs/data-format.md, Whose fault.
 func faultTable(t *testing.T) map[string]faultRow {
 	b, err := os.ReadFile("../../docs/data-format.md")
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(b), "\n### Whose fault\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n### ")
+	_, section, found = strings.Cut(section, "\n| reason |")
+	require.True(t, found)
 	out := map[string]faultRow{}
 	for line := range strings.Lines(section) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
-		if len(cells) != 4 || !strings.HasPrefix(line, "| `") {
+		if !strings.HasPrefix(line, "| `") {
 			continue
 		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		require.Len(t, cells, 3, line)
 		for i := range cells {
 			cells[i] = strings.Trim(cells[i], " `")
 		}
 		require.NotContains(t, out, cells[0], "twice in the table")
-		out[cells[0]] = faultRow{cells[1], cells[2], cells[3]}
+		out[cells[0]] = faultRow{cells[1], cells[2]}
 	}
 	return out
+}
+
+// heldBy are the tests that hold, of each reason, what must be seen for it.
+var heldBy = map[string][]string{
+	"connect-refused":     {"executor.TestPathVerdicts"},
+	"connect-timeout":     {"executor.TestPathVerdicts"},
+	"unreachable":         {"executor.TestPathVerdicts"},
+	"reset":               {"executor.TestPathVerdicts"},
+	"transfer-timeout":    {"executor.TestPathVerdicts"},
+	"corrupted":           {"executor.TestPathVerdicts"},
+	"protocol-violation":  {"protocols/harness.TestServerAgainstClients"},
+	"internal":            {"executor.TestPathVerdicts"},
+	"unsupported":         {"agents/runner.TestFaults"},
+	"bad-parameters":      {"executor.TestRefusedParameters"},
+	"listen-failed":       {"executor.TestListenerThatCannotListen"},
+	"garbage":             {"agents/runner.TestFaults"},
+	"flood":               {"agents/runner.TestFaults"},
+	"driver-crashed":      {"agents/runner.TestFaults"},
+	"exited":              {"agents/runner.TestFaults"},
+	"wrong-result":        {"agents/runner.TestFaults"},
+	"no-start":            {"executor.TestProcessNotStarted"},
+	"no-process":          {"executor.TestProcessNotStarted"},
+	"source-elsewhere":    {"executor.TestFlowsOfOneTrial"},
+	"source-down":         {"agents/agent.TestSourceGoesDown"},
+	"server-down":         {"agents/agent.TestServerGoesDown"},
+	"relay-down":          {"agents/runner.TestOwnRelayIsDown"},
+	"listener-failed":     {"executor.TestNodeSaysWhy"},
+	"radio-down":          {"executor.TestInterfaceOutOfOrder"},
+	"path-down":           {"executor.TestPathVerdicts"},
+	"path-blocked":        {"executor.TestPortVerdicts"},
+	"killed":              {"agents/runner.TestFaults"},
+	"stopped":             {"executor.TestStoppedDuringAnAttempt"},
+	"driver-changed":      {"executor.TestStoppedDuringAnAttempt", "agents/agent.TestDriverChangesDuringTheRun"},
+	"host-starved":        {"executor.TestStarvedHost", "executor.TestLateRadio", "orchestrator/campaign.TestRulesOfValidity"},
+	"control-traffic":     {"executor.TestControlTrafficInBand"},
+	"foreign-traffic":     {"executor.TestForeignTraffic", "orchestrator/campaign.TestRulesOfValidity", "e2e.TestListenerThatJamsInField"},
+	"undetermined":        {"executor.TestPathVerdicts"},
+	"interrupted":         {"executor.TestResumeFromEveryCrashPoint"},
+	"aborted":             {"executor.TestAbortInAPause"},
+	"skipped":             {"executor.TestSkipOfTheRunningTrial"},
+	"longer-than-run":     {"executor/figures.TestClock"},
+	"shorter-than-run":    {"executor/figures.TestClock"},
+	"more-than-sent":      {"executor/figures.TestSent", "executor.TestReceivedIsWhatWasHandedOver", "e2e.TestFalseFiguresInField"},
+	"faster-than-radio":   {"executor/figures.TestFaster"},
+	"faster-than-ideal":   {"executor.TestFiguresAreHeldAgainstWhatWasSeen"},
+	"fewer-than-lost":     {"executor.TestCountsAreHeldAgainstTheRadio"},
+	"faster-than-packets": {"executor/figures.TestPackets", "agents/packettimes.TestSent", "agents/packettimes.TestArrived", "e2e.TestFalseFiguresDoNotCount", "e2e.TestFalseFiguresInField"},
+	"server-failed":       {"orchestrator/store.TestServerContradictsTheClient"},
+	"size-differs":        {"orchestrator/store.TestServerContradictsTheClient"},
+	"digest-differs":      {"orchestrator/store.TestServerContradictsTheClient"},
+	"longer-at-server":    {"orchestrator/store.TestServerContradictsTheClient"},
 }
 
 // The table says of every reason what must have been seen, and whose fault it is; the
@@ -77,12 +131,12 @@ func TestWhoseFault(t *testing.T) {
 			continue
 		}
 		require.NotEmpty(t, row.seen, reason)
-		require.Contains(t, []string{"protocol", "apparatus", "figure", "nobody", "person"}, row.whose, reason)
+		require.Contains(t, []string{"protocol", "apparatus", "value", "nobody", "person"}, row.whose, reason)
 		// These two are of a listener and of an attempt that was cut off, which have their own rules.
 		if reason != string(contract.CodeListenFailed) && reason != ReasonInterrupted {
 			require.Equal(t, row.whose == "apparatus", ApparatusFault(reason), reason)
 		}
-		require.False(t, FalseFigure(reason) && row.whose != "figure", reason)
+		require.False(t, FalseFigure(reason) && row.whose != "value", reason)
 		require.False(t, ApparatusFault(reason) && Final(reason), reason)
 	}
 	for reason := range table {
@@ -90,10 +144,15 @@ func TestWhoseFault(t *testing.T) {
 	}
 }
 
-// The tests that the table names exist.
+// Every reason has a test, and these tests exist.
 func TestWhoseFaultIsTested(t *testing.T) {
-	for reason, row := range faultTable(t) {
-		for test := range strings.SplitSeq(row.test, "`, `") { // some reasons have more than one
+	table := faultTable(t)
+	for reason := range table {
+		require.NotEmpty(t, heldBy[reason], "%s: no test is named in heldBy", reason)
+	}
+	for reason, tests := range heldBy {
+		require.Contains(t, table, reason)
+		for _, test := range tests {
 			at := strings.LastIndex(test, ".")
 			require.Positive(t, at, "%s: %s", reason, test)
 			files, err := filepath.Glob(filepath.Join("../..", test[:at], "*_test.go"))
