@@ -91,8 +91,16 @@ type Info struct {
 // protocol knows and leaves out the rest: absent is not zero.
 //
 // Each field is a row of [Figures], by its tags: the unit, the [FigureKind] and
-// the meaning. A new figure is one more field here and a column of its name in
-// the database's table of samples.
+// the meaning. A new metric is one more field here, with which
+//
+//   - go test ./protocols/contract -update writes its row in docs/driver-contract.md;
+//   - a migration adds a column of its name to the table samples: bigint, or double
+//     precision for a *float64;
+//   - docs/exports.md gets the row that the tests ask for.
+//
+// Ingest, samples.csv, the API and the attempt's page then carry it. A C++ driver that
+// knows it needs the field in linktrial::Sample and a line in protocols/cxx/events.cpp.
+// The page shows it in a panel of its own, unless the web's series model has a line for it.
 type Sample struct {
 	ElapsedNS     int64    `json:"elapsed_ns" unit:"ns" kind:"cumulative" meaning:"time since the transfer's clock started"`
 	SentBytes     int64    `json:"sent_bytes" unit:"B" kind:"cumulative" meaning:"payload handed to the protocol; at the server, received"`

@@ -26,7 +26,7 @@ const (
 // checks is the suite, in order. A new one gets the sentences of
 // docs/driver-contract.md that it holds a driver to, by their numbers there;
 // go test ./protocols/protocoltest -run TestSentences -update writes the table at
-// the end of that page.
+// the end of README.md.
 var checks = slices.Concat(startChecks, transferChecks, probeChecks, markChecks, relayChecks, endChecks)
 
 // startChecks are those of every driver, before the others.

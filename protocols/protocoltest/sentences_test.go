@@ -10,30 +10,36 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of sentences to docs/driver-contract.md")
+var update = flag.Bool("update", false, "write the table of sentences to README.md")
 
 const (
 	contractPage = "../../docs/driver-contract.md"
+	tablePage    = "README.md"
 	tableHead    = "| sentence | held by |\n|---|---|\n"
 )
 
-// splitPage returns the page before its table of sentences, the table's rows, and
-// what follows.
+// splitPage returns the page of the table of sentences: what is before it, the table's
+// rows, and what follows.
 func splitPage(t *testing.T) (before, rows, after string) {
 	t.Helper()
-	b, err := os.ReadFile(contractPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(b), tableHead)
+	before, rest, found := strings.Cut(readPage(t, tablePage), tableHead)
 	if !found {
-		t.Fatalf("%s has no table that begins with\n%s", contractPage, tableHead)
+		t.Fatalf("%s has no table that begins with\n%s", tablePage, tableHead)
 	}
 	for strings.HasPrefix(rest, "|") {
 		row, more, _ := strings.Cut(rest, "\n")
 		rows, rest = rows+row+"\n", more
 	}
 	return before, rows, rest
+}
+
+func readPage(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // numbered are the sentences of a text by their numbers, in its order.
@@ -45,11 +51,11 @@ func numbered(text string) []string {
 	return out
 }
 
-// TestSentences holds the page against the checks: every sentence with a number is
-// held by a check or has the reason why not, and the page lists which.
+// TestSentences holds the contract against the checks: every sentence with a number is
+// held by a check or has the reason why not, and the table lists which.
 func TestSentences(t *testing.T) {
 	before, rows, after := splitPage(t)
-	sentences := numbered(before + after)
+	sentences := numbered(readPage(t, contractPage))
 	by := map[string][]string{}
 	for _, c := range checks {
 		if len(c.holds) == 0 {
@@ -87,9 +93,9 @@ func TestSentences(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table of sentences in %s is not what the checks declare: go test ./protocols/protocoltest -run TestSentences -update", contractPage)
+		t.Fatalf("the table of sentences in %s is not what the checks declare: go test ./protocols/protocoltest -run TestSentences -update", tablePage)
 	}
-	if err := os.WriteFile(contractPage, []byte(before+tableHead+want.String()+after), 0o644); err != nil {
+	if err := os.WriteFile(tablePage, []byte(before+tableHead+want.String()+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

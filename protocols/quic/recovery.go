@@ -26,6 +26,10 @@ type figures struct {
 // All the events that it takes come from the goroutine of the connection, some for
 // every packet. There is no lock, because two locked instructions for each of them
 // were 2 % of a sender's processor time; the figures alone are read by others.
+//
+// The events take a tenth of the throughput where the processor is the bottleneck: the
+// library allocates some 370 bytes for each packet before a recorder sees them, and
+// cannot make only some of them.
 type recovery struct {
 	acked, flight, retransmits, timeouts, lost, spurious, packet atomic.Int64
 
