@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"linktrial/cmd/linktrial/bench"
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/driver"
 	"linktrial/cmd/linktrial/lab"
@@ -72,7 +71,7 @@ Start here:  linktrial rehearse plans/quickstart.yaml`,
 	root.SetHelpCommandGroupID(setting.GroupService)
 	root.SetCompletionCommandGroupID(setting.GroupService)
 	for _, commands := range []func(*setting.Settings) []*cobra.Command{
-		orchestrator.Commands, node.Commands, driver.Commands, lab.Commands, trial.Commands, people.Commands, bench.Commands,
+		orchestrator.Commands, node.Commands, driver.Commands, lab.Commands, trial.Commands, people.Commands,
 	} {
 		root.AddCommand(commands(s)...)
 	}

@@ -1,5 +1,5 @@
-// Package checkout finds the folder of a checkout for tests that use its scripts and
-// sources. With -trimpath the compiler records no paths that would tell.
+// Package checkout finds the folder of a checkout for tests and tools that use what is in
+// it. With -trimpath the compiler records no paths that would tell.
 package checkout
 
 import (

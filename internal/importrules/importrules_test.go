@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"cmd/linktrial/client/":    {"api/gen/", "orchestrator/authority", "internal/"},
 	"cmd/linktrial/terminal/":  {"api/gen/", "orchestrator/report/wording", "internal/"},
 	"tools/":                   {"internal/process", "internal/testkind"},
+	"tools/bench/":             {""},
 	"e2e/":                     {"orchestrator/report", "executor/journal", "internal/faultlog", "internal/testkind"},
 	"e2e/whole/":               {""},
 	"e2e/kernels/":             {"e2e/kernels/", "internal/"},

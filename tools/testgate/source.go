@@ -21,7 +21,7 @@ import (
 var withoutRace = map[string]string{
 	"agents/runner/docker":          "minutes of real containers: the code under test is a driver's process in them, built without the detector",
 	"api/gen/linktrial/v1":          "generated code",
-	"cmd/linktrial/bench":           "measures rates and processor time, which the detector changes by a factor of 5 to 20",
+	"tools/bench":                   "measures rates and processor time, which the detector changes by a factor of 5 to 20",
 	"emulator/bench":                "measures rates and processor time, which the detector changes by a factor of 5 to 20",
 	"lab/uml":                       "the code under test runs as the first process of a guest kernel, in programs built without the detector",
 	"lab/uml/guest":                 "is the first process of a guest kernel: its program is built without cgo, which the detector needs",

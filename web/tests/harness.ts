@@ -37,6 +37,8 @@ export interface Station {
   linktrial(...args: string[]): string
   /** The same, with what it reads from standard input. */
   linktrialWith(input: string, ...args: string[]): string
+  /** Runs a section of tools/bench on the data folder. */
+  bench(...args: string[]): void
   /** Starts a subcommand and leaves it running until stop. */
   start(...args: string[]): ChildProcess
   labUp(...args: string[]): Promise<void>
@@ -208,6 +210,14 @@ async function begin(name: string, flags: string[], before?: string[]): Promise<
       stdio: ['pipe', 'pipe', 'pipe'],
     })
   const linktrial = (...args: string[]): string => linktrialWith('', ...args)
+  const bench = (...args: string[]): void => {
+    execFileSync('go', ['run', './tools/bench', ...args], {
+      env: { ...env, LINKTRIAL_BIN: bin },
+      cwd: root,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+  }
 
   const serve = async () => {
     server = start('serve', '--listen', `127.0.0.1:${port}`, ...flags)
@@ -251,6 +261,7 @@ async function begin(name: string, flags: string[], before?: string[]): Promise<
     browser,
     linktrial,
     linktrialWith,
+    bench,
     start,
     pids,
     serve,

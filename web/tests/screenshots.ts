@@ -117,7 +117,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'linktrial-screenshots-'))
   s = await station('pages')
   await s.killServe()
-  s.linktrial('bench', 'large', '--keep', '--runs', '25', '--samples', '20')
+  s.bench('large', '--keep', '--runs', '25', '--samples', '20')
   await s.serve()
   await s.labUp('--radio', 'prc-117g-anw2c', '--topology', 'vip-lot')
   await start('meadow')

@@ -9,7 +9,7 @@ let s: Station
 beforeAll(async () => {
   s = await station('speed')
   await s.killServe()
-  s.linktrial('bench', 'large', '--keep', '--runs', '25', '--samples', process.env.LINKTRIAL_SAMPLES ?? '20')
+  s.bench('large', '--keep', '--runs', '25', '--samples', process.env.LINKTRIAL_SAMPLES ?? '20')
   await s.serve()
 }, 600_000)
 afterAll(() => s?.stop())

@@ -32,7 +32,7 @@ func (r *rehearsal) secondAgent(role radio.Role) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
+	self, err := r.s.Executable()
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (r *rehearsal) secondOrchestrator(ctx context.Context, share faults.Share) 
 		// Removed with the lab.
 		data, at = filepath.Join(r.lab.Folder(), "second-orchestrator"), []string{"--database", url}
 	}
-	self, err := os.Executable()
+	self, err := r.s.Executable()
 	if err != nil {
 		return "", false, err
 	}

@@ -67,7 +67,7 @@ func labConfig(s *setting.Settings, cat *catalog.Catalog, l labFlags) (netns.Con
 	if err != nil || u.Host == "" {
 		return netns.Config{}, fmt.Errorf("--orchestrator %q, expected a URL such as %s", s.Orchestrator, setting.DefaultOrchestrator)
 	}
-	self, err := os.Executable()
+	self, err := s.Executable()
 	if err != nil {
 		return netns.Config{}, err
 	}
@@ -131,7 +131,7 @@ func holdInBackground(ctx context.Context, s *setting.Settings, l labFlags, agen
 		return err
 	}
 	defer log.Close()
-	self, err := os.Executable()
+	self, err := s.Executable()
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ type labAgents []*process.Supervisor
 // More are further arguments of each agent. With an error it returns the agents that
 // it has started before.
 func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signature.PublicKey, logger *slog.Logger, more ...string) (labAgents, error) {
-	self, err := os.Executable()
+	self, err := s.Executable()
 	if err != nil {
 		return nil, err
 	}

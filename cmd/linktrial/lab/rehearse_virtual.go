@@ -40,7 +40,7 @@ type virtual struct {
 	agents linktrialv1connect.AgentServiceClient
 	kernel uml.Kernel
 
-	executable string // this program's
+	executable string // what the guest runs
 	// missing is the treatments that cannot be run in a guest.
 	missing trial.Missing
 }
@@ -53,7 +53,7 @@ func (r *rehearsal) virtually(ctx context.Context, text []byte, log *os.File) er
 	if err := r.orchestrator(ctx, log); err != nil {
 		return err
 	}
-	executable, err := os.Executable()
+	executable, err := r.s.Executable()
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func startOrchestrator(ctx context.Context, s *setting.Settings, data string, lo
 	}
 	listen := l.Addr().String()
 	l.Close()
-	self, err := os.Executable()
+	self, err := s.Executable()
 	if err != nil {
 		return nil, err
 	}

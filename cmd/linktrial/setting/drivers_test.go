@@ -1,6 +1,8 @@
 package setting
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -8,7 +10,8 @@ import (
 
 // TestDrivers: --drivers adds folders before those that there are.
 func TestDrivers(t *testing.T) {
-	own := defaultDrivers()
+	installed := new(Settings).ownDrivers()
+	own := installed
 	if !isDir(own) {
 		own = ""
 	}
@@ -23,7 +26,7 @@ func TestDrivers(t *testing.T) {
 		args        []string
 		want        string
 	}{
-		{"", nil, defaultDrivers()},
+		{"", nil, installed},
 		{"/env", nil, with("/env")},
 		{"", []string{"--drivers", "/a"}, with("/a")},
 		{"/env", []string{"--drivers", "/a", "--drivers=/b:/c"}, with("/a:/b:/c:/env")},
@@ -45,5 +48,24 @@ func TestDrivers(t *testing.T) {
 	s.Register(f)
 	if err := f.Parse([]string{"--drivers", ""}); err == nil {
 		t.Error("an empty folder is taken")
+	}
+}
+
+// TestDriversOfProgram: the drivers are those beside the program that processes are started
+// from, where that is not this one.
+func TestDriversOfProgram(t *testing.T) {
+	t.Setenv("LINKTRIAL_DRIVERS", "")
+	dir := t.TempDir()
+	beside := filepath.Join(dir, "drivers")
+	if err := os.Mkdir(beside, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := Settings{Program: filepath.Join(dir, "linktrial")}
+	s.Register(pflag.NewFlagSet("test", pflag.ContinueOnError))
+	if s.Drivers != beside {
+		t.Errorf("%q, expected %q", s.Drivers, beside)
+	}
+	if exe, err := s.Executable(); err != nil || exe != s.Program {
+		t.Errorf("%q, %v, expected %q", exe, err, s.Program)
 	}
 }

@@ -35,12 +35,21 @@ type Settings struct {
 	Verbose      bool
 
 	Version string // of this program
+	Program string // what other processes of Linktrial are started from; "": this program
+}
+
+// Executable returns the program that other processes of Linktrial are started from.
+func (s *Settings) Executable() (string, error) {
+	if s.Program != "" {
+		return s.Program, nil
+	}
+	return os.Executable()
 }
 
 // Register adds the flags. The environment gives their defaults.
 func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.Orchestrator, "orchestrator", envOr("LINKTRIAL_ORCHESTRATOR", DefaultOrchestrator), "URL of the orchestrator (or LINKTRIAL_ORCHESTRATOR)")
-	f.Var(newDrivers(&s.Drivers, os.Getenv("LINKTRIAL_DRIVERS")), "drivers", "folder with a folder for each protocol driver of your own, searched before those of the program; can be given several times (or LINKTRIAL_DRIVERS)")
+	f.Var(newDrivers(&s.Drivers, os.Getenv("LINKTRIAL_DRIVERS"), s.ownDrivers()), "drivers", "folder with a folder for each protocol driver of your own, searched before those of the program; can be given several times (or LINKTRIAL_DRIVERS)")
 	f.StringVar(&s.Data, "data", envOr("LINKTRIAL_DATA", defaultData()), "folder of the private database and of agents' journals (or LINKTRIAL_DATA)")
 	f.StringSliceVar(&s.Catalog, "catalog", filepath.SplitList(os.Getenv("LINKTRIAL_CATALOG")), "folder with radio-profiles/ and topologies/ of your own, in addition to those of the program; can be given several times (or LINKTRIAL_CATALOG)")
 	f.StringVar(&s.CA, "ca", os.Getenv("LINKTRIAL_CA"), "certificate of the orchestrator's authority, in PEM (or LINKTRIAL_CA; default: the one of 'linktrial trust')")
@@ -63,12 +72,13 @@ type drivers struct {
 	list  *string
 	given string
 	rest  string // of the list
+	own   string // the program's
 }
 
-func newDrivers(list *string, environment string) *drivers {
-	d := &drivers{list: list, rest: environment}
+func newDrivers(list *string, environment, own string) *drivers {
+	d := &drivers{list: list, rest: environment, own: own}
 	// A program without drivers of its own, as in a container, has those named to it.
-	if own := defaultDrivers(); isDir(own) || environment == "" {
+	if isDir(own) || environment == "" {
 		d.rest = driverfolder.Join(environment, own)
 	}
 	*list = d.rest
@@ -81,7 +91,7 @@ func (d *drivers) Set(folder string) error {
 	}
 	d.given = driverfolder.Join(d.given, folder)
 	rest := d.rest
-	if own := defaultDrivers(); !isDir(own) && rest == own {
+	if !isDir(d.own) && rest == d.own {
 		rest = "" // there are none beside the named ones
 	}
 	*d.list = driverfolder.Join(d.given, rest)
@@ -102,9 +112,9 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// defaultDrivers returns the folder beside the program, or that of an installed program.
-func defaultDrivers() string {
-	if exe, err := os.Executable(); err == nil {
+// ownDrivers returns the folder beside the program, or that of an installed program.
+func (s *Settings) ownDrivers() string {
+	if exe, err := s.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(exe), "drivers")
 		if isDir(beside) {
 			return beside

@@ -9,8 +9,8 @@ import (
 )
 
 // Format is a kind of file that results are exported as. All that is known of it stands
-// here: the API, `linktrial results` and its help, the menu of the pages, `linktrial bench
-// large` and the table in docs/exports.md have it from [Formats].
+// here: the API, `linktrial results` and its help, the menu of the pages, tools/bench
+// and the table in docs/exports.md have it from [Formats].
 type Format struct {
 	Name      string // as --format takes it
 	Title     string // a few words, for a menu

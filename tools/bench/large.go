@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"cmp"
@@ -396,14 +396,10 @@ func (b *largeBench) exportSteps() (out []largeStep) {
 	return out
 }
 
-// command runs a command of this program and returns the most memory that it had, in MiB.
+// command runs a command of the built program and returns the most memory that it had, in MiB.
 func (b *largeBench) command(ctx context.Context, out *os.File, args ...string) (peak float64, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
 	var said strings.Builder
-	cmd := exec.CommandContext(ctx, self, append(args, "--orchestrator", b.server.URL)...)
+	cmd := exec.CommandContext(ctx, b.s.Program, append(args, "--orchestrator", b.server.URL)...)
 	cmd.Stdout, cmd.Stderr = out, &said
 	if err := cmd.Run(); err != nil {
 		return 0, errors.New(cmp.Or(strings.TrimSpace(said.String()), err.Error()))

@@ -1,4 +1,4 @@
-package e2e
+package main
 
 import (
 	"regexp"
@@ -13,8 +13,7 @@ import (
 // and a run under way loses nothing: the bench fails where either is not so.
 func TestHostileConnections(t *testing.T) {
 	testkind.Waits("for connections that say nothing")
-	p := newProgram(t)
-	out, errs, code := p.run("bench", "hostile", "--hostile", "200", "--hostile-duration", "10s", "--drivers", p.bin+"/drivers")
+	out, errs, code := called(t, "hostile", "--hostile", "200", "--hostile-duration", "10s")
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s%s", code, out, errs)
 	}

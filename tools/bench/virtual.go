@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -130,10 +130,7 @@ func (b *virtualBench) plan(ctx context.Context, name string, document []byte, c
 	if err != nil {
 		return uml.SheetResult{}, err
 	}
-	if cfg.Executable, err = os.Executable(); err != nil {
-		return uml.SheetResult{}, err
-	}
-	cfg.Kernel, cfg.Drivers, cfg.Trust, cfg.Jobs, cfg.Seed = b.kernel, b.settings.Drivers, []signature.PublicKey{keys.Keys()[0].Key}, 1, 1
+	cfg.Executable, cfg.Kernel, cfg.Drivers, cfg.Trust, cfg.Jobs, cfg.Seed = b.settings.Program, b.kernel, b.settings.Drivers, []signature.PublicKey{keys.Keys()[0].Key}, 1, 1
 	cfg.Dir = filepath.Join(b.dir, name)
 	cfg.Sheets = []uml.Sheet{{Run: "bench", Document: encoded, Signature: keys.Sign("bench", encoded), Network: sheets[0].Network, Trials: len(sheets[0].Trials)}}
 	result, err := uml.Run(ctx, cfg)

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"cmp"
@@ -153,11 +153,7 @@ func (b *soak) start(s *setting.Settings) error {
 		return err
 	}
 	defer out.Close()
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	b.cmd = exec.Command(self, "rehearse", plan, "--out", filepath.Join(b.dir, "out"), "--data", filepath.Join(b.dir, "data"), "--drivers", s.Drivers,
+	b.cmd = exec.Command(s.Program, "rehearse", plan, "--out", filepath.Join(b.dir, "out"), "--data", filepath.Join(b.dir, "data"), "--drivers", s.Drivers,
 		"--orchestrator", "http://127.0.0.1:9") // nobody listens there, so that it starts its own
 	b.cmd.Env = append(os.Environ(), vitals.FolderVariable+"="+sockets)
 	b.cmd.Stdout, b.cmd.Stderr = out, out

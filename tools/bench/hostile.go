@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -95,10 +95,6 @@ func (b *hostile) serve(ctx context.Context) error {
 	}
 	b.address, b.data = l.Addr().String(), filepath.Join(b.dir, "data")
 	l.Close()
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	log, err := os.Create(filepath.Join(b.dir, "serve.log"))
 	if err != nil {
 		return err
@@ -108,7 +104,7 @@ func (b *hostile) serve(ctx context.Context) error {
 	for _, r := range radio.Roles {
 		names = append(names, string(r))
 	}
-	b.cmd = exec.Command(self, append([]string{"serve", "--tls", "--listen", b.address, "--data", b.data, "--issue-tokens", strings.Join(names, ","), "--issue-tokens-to", filepath.Join(b.dir, "tokens")}, b.s.Folders()...)...)
+	b.cmd = exec.Command(b.s.Program, append([]string{"serve", "--tls", "--listen", b.address, "--data", b.data, "--issue-tokens", strings.Join(names, ","), "--issue-tokens-to", filepath.Join(b.dir, "tokens")}, b.s.Folders()...)...)
 	b.cmd.Stdout, b.cmd.Stderr = log, log
 	if err := process.Start(b.cmd); err != nil {
 		return err
