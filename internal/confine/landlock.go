@@ -8,21 +8,24 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unsafe"
 
+	"github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
-// Rights of landlock(7), and the ABI that brought them.
+// Rights of landlock(7).
 const (
-	execute = unix.LANDLOCK_ACCESS_FS_EXECUTE
-	reading = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	onFiles = execute | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	// sockets is LANDLOCK_ACCESS_FS_RESOLVE_UNIX: to connect to a socket with a path, or
-	// send to it.
-	sockets = 1 << 16
-	first   = 1<<13 - 1 // all rights of ABI 1
+	execute   = ll.AccessFSExecute
+	reading   = ll.AccessFSReadFile | ll.AccessFSReadDir
+	writing   = ll.AccessFSWriteFile | ll.AccessFSTruncate
+	toDevices = ll.AccessFSIoctlDev
+	onFiles   = execute | ll.AccessFSReadFile | writing | toDevices // of those that a file can have
 )
+
+// byABI is what each version of Landlock can restrict, the first one first. A newer
+// kernel's are those of the last one here.
+var byABI = []landlock.Config{landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8, landlock.V9}
 
 // everywhere is what every confined process may read and execute: the system's
 // programs, libraries and settings. Homes, /var, /run, /root, /srv, /tmp and mounts
@@ -44,21 +47,21 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 
 // abi is the version of the kernel's Landlock; 0: it has none, or it is switched off.
 var abi = sync.OnceValue(func() int {
-	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
+	v, err := ll.LandlockGetABIVersion()
+	if err != nil {
 		return 0
 	}
-	return int(v)
+	return v
 })
 
 // LandlockABI is the version of the kernel's Landlock; 0: there is none.
 func LandlockABI() int { return abi() }
 
-// ruleset is a Landlock rule under construction; one without a kernel that knows it
-// does nothing.
+// ruleset is a Landlock rule that one thread can be put under; one without a kernel that
+// knows it does nothing.
 type ruleset struct {
 	fd, abi int
-	handled uint64
+	flags   uint32
 }
 
 func (r *ruleset) active() bool { return r.abi > 0 }
@@ -69,60 +72,43 @@ func (r *ruleset) close() {
 	}
 }
 
-// newRuleset lists what a process may reach.
+// newRuleset lists what a process may reach. All that this kernel's Landlock can restrict of
+// files, signals and abstract sockets is; the network is the driver's work.
 func newRuleset(need Need, who User) (*ruleset, error) {
 	r := &ruleset{abi: abi()}
 	if !r.active() {
 		return r, nil
 	}
-	attr := unix.LandlockRulesetAttr{Handled_access_fs: handledBy(r.abi)}
-	if r.abi >= 6 {
-		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
-	}
-	// The kernel takes a longer structure than it knows as long as what is beyond is 0.
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
-	if errno != 0 {
-		return nil, fmt.Errorf("confine: Landlock ruleset: %w", errno)
-	}
-	r.fd, r.handled = int(fd), attr.Handled_access_fs
-	if err := r.fill(need, who); err != nil {
-		r.close()
+	all := byABI[min(r.abi, len(byABI))-1]
+	all = landlock.Config{HandledAccessFS: all.HandledAccessFS, Scoped: all.Scoped}
+	rules, err := rulesFor(need, who, all.HandledAccessFS)
+	if err != nil {
 		return nil, err
+	}
+	if r.fd, r.flags, err = all.NewRulesetFD(rules...); err != nil {
+		return nil, fmt.Errorf("confine: Landlock: %w", err)
 	}
 	return r, nil
 }
 
-// handledBy are the rights that an ABI knows.
-func handledBy(abi int) uint64 {
-	h := uint64(first)
-	if abi >= 2 {
-		h |= unix.LANDLOCK_ACCESS_FS_REFER
-	}
-	if abi >= 3 {
-		h |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	}
-	if abi >= 5 {
-		h |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	}
-	if abi >= 9 {
-		h |= sockets
-	}
-	return h
-}
-
-func (r *ruleset) fill(need Need, who User) error {
+// rulesFor are the rules of what a process needs; handled are the rights that there are.
+func rulesFor(need Need, who User, handled landlock.AccessFSSet) (rules []landlock.Rule, err error) {
 	var errs []error
-	add := func(rights uint64, paths ...string) {
+	add := func(rights landlock.AccessFSSet, paths ...string) {
 		for _, p := range paths {
-			errs = append(errs, r.allow(p, rights))
+			rule, err := allow(p, rights&handled)
+			errs = append(errs, err)
+			if rule != nil {
+				rules = append(rules, rule)
+			}
 		}
 	}
 	add(execute|reading, everywhere...)
 	add(reading, kernel...)
 	if slices.Contains(need.Capabilities, ownNetwork) {
-		add(reading|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE, settings)
+		add(reading|writing, settings)
 	}
-	add(reading|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, devices...)
+	add(reading|writing|toDevices, devices...)
 	if who.UID == 0 {
 		add(reading, readable("/etc")...)
 	} else {
@@ -130,8 +116,8 @@ func (r *ruleset) fill(need Need, who User) error {
 	}
 	add(execute|reading, need.Folder, need.Program, interpreter(need.Program))
 	add(execute|reading, need.Reads...)
-	add(r.handled, need.Writes...)
-	return errors.Join(errs...)
+	add(handled, need.Writes...)
+	return rules, errors.Join(errs...)
 }
 
 // readable are the entries of a folder that every user may read: what user 0 alone
@@ -167,32 +153,23 @@ func interpreter(program string) string {
 	return words[0]
 }
 
-// allow adds a rule for what is below a path, or for one file. What is not there is
-// passed over.
-func (r *ruleset) allow(path string, rights uint64) error {
+// allow is a rule for what is below a path, or for one file; nil of what is not there, or
+// what the process would not reach without a rule either.
+func allow(path string, rights landlock.AccessFSSet) (landlock.Rule, error) {
 	if path == "" {
-		return nil
+		return nil, nil
 	}
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	st, err := os.Stat(path)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) {
-		return nil // the process would not reach it either
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("confine: %s: %w", path, err)
+		return nil, fmt.Errorf("confine: %w", err)
 	}
-	defer func() { _ = unix.Close(fd) }() // nothing was written
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("confine: %s: %w", path, err)
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+	if !st.IsDir() {
 		rights &= onFiles
 	}
-	attr := unix.LandlockPathBeneathAttr{Allowed_access: rights & r.handled, Parent_fd: int32(fd)}
-	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0); errno != 0 {
-		return fmt.Errorf("confine: Landlock rule for %s: %w", path, errno)
-	}
-	return nil
+	return landlock.PathAccess(rights, path).IgnoreIfMissing(), nil
 }
 
 // enforce applies the rule to the calling thread and what it starts.
@@ -200,8 +177,8 @@ func (r *ruleset) enforce() error {
 	if !r.active() {
 		return nil
 	}
-	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.fd), 0, 0); errno != 0 {
-		return fmt.Errorf("confine: Landlock: %w", errno)
+	if err := ll.LandlockRestrictSelf(r.fd, r.flags); err != nil {
+		return fmt.Errorf("confine: Landlock: %w", err)
 	}
 	return nil
 }
