@@ -4,7 +4,7 @@ import type { AttemptRow } from '@/gen/linktrial/v1/operator_pb'
 import { inKilobytes, rate, rateIn, rateUnit, wholePercent } from '@/lib/figure'
 import { seconds } from '@/lib/format'
 import { ended, trialStates, type TrialKind } from '@/lib/states'
-import type { RunModel, TrialModel } from './campaignModel'
+import type { Trial, WatchedRun } from './campaignStore'
 
 export interface Cell {
   kind: TrialKind
@@ -58,7 +58,7 @@ export function markOf(
 }
 
 /** The command to a trial that the leading agent has not applied yet. */
-export function pendingFor(run: RunModel, trial: number): Command | undefined {
+export function pendingFor(run: Pick<WatchedRun, 'commands'>, trial: number): Command | undefined {
   for (const o of run.commands.values())
     if (o.trial === trial && !o.applied && (o.kind === 'skip' || o.kind === 'repeat')) return o
   return undefined
@@ -75,7 +75,21 @@ export function kindOf(a: AttemptRow): TrialKind {
   )
 }
 
-export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command>): Cell {
+/** The cells of all trials of a run, by trial. */
+export function cellsOf(watched: WatchedRun): Map<number, Cell> {
+  // Read once, not once for each of many thousand trials.
+  const run = { run: watched.run, sheet: watched.sheet, commands: new Map(watched.commands) }
+  const marked = marks(run.commands.values())
+  const out = new Map<number, Cell>()
+  for (const t of watched.trials.values()) out.set(t.trial, cellOf(run, t, marked))
+  return out
+}
+
+export function cellOf(
+  run: Pick<WatchedRun, 'run' | 'sheet' | 'commands'>,
+  t: Trial,
+  marked: Map<string, Command>,
+): Cell {
   const tries = t.attempts.size
   const again = tries > 1 ? `attempt ${Math.max(...t.attempts.keys())}` : ''
   const command = pendingFor(run, t.trial)
@@ -92,7 +106,8 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
 
   if (t.running) {
     const r = t.running
-    const done = t.durationSeconds ? r.elapsedSeconds / t.durationSeconds : r.sizeBytes > 0 ? r.bytes / r.sizeBytes : 0
+    const duration = run.sheet?.durations.get(t.trial)
+    const done = duration ? r.elapsedSeconds / duration : r.sizeBytes > 0 ? r.bytes / r.sizeBytes : 0
     const share = done > 0 ? Math.min(1, done) : undefined
     return {
       ...whole(
@@ -139,7 +154,7 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
     )
   }
   const kind = kindOf(last)
-  if (kind === 'succeeded' && t.probesAlone) {
+  if (kind === 'succeeded' && run.sheet?.probeTrials.has(t.trial)) {
     const spoken = `measured with probes in ${seconds(last.elapsedSeconds)}`
     return whole(kind, 'measured', '', spoken, spoken, '')
   }

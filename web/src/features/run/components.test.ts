@@ -28,6 +28,7 @@ function matrix(iterations: number, more = {}) {
     topologyTitle: '',
     settings: '',
     durations: new Map(),
+    offsets: new Map(),
     probeTrials: new Set<number>(),
     inBand: false,
   }
@@ -108,6 +109,7 @@ describe('RunMatrix', () => {
       topologyTitle: '',
       settings: '',
       durations: new Map(),
+      offsets: new Map(),
       probeTrials: new Set<number>(),
       inBand: false,
     }
@@ -143,7 +145,7 @@ describe('JournalPanel', () => {
     create(JournalLineSchema, { runId: 'other', node: 'x', seq: 1n, text: 'four' }),
   ]
   it('filters by run, node and words', async () => {
-    const w = mount(JournalPanel, { props: { lines, version: 1, find: '', node: '', run: 'r' } })
+    const w = mount(JournalPanel, { props: { lines, find: '', node: '', run: 'r' } })
     expect(w.findAll('.line')).toHaveLength(3)
     await w.setProps({ node: 'server' })
     expect(w.findAll('.line')).toHaveLength(1)
@@ -153,12 +155,12 @@ describe('JournalPanel', () => {
     expect(w.text()).toContain('No line matches.')
   })
   it('says when a line came late', () => {
-    const w = mount(JournalPanel, { props: { lines, version: 1, find: '', node: '', run: 'r' } })
+    const w = mount(JournalPanel, { props: { lines, find: '', node: '', run: 'r' } })
     expect(w.findAll('.line').map((l) => l.text().includes('arrived'))).toEqual([false, true, false])
   })
   it('has a bounded number of lines in the page', async () => {
     const many = Array.from({ length: 500 }, (_, i) => line(i + 1, 'client', `line ${i}`))
-    const w = mount(JournalPanel, { props: { lines: many, version: 1, find: '', node: '', run: 'r' } })
+    const w = mount(JournalPanel, { props: { lines: many, find: '', node: '', run: 'r' } })
     expect(w.findAll('.line')).toHaveLength(200)
     expect(w.findAll('.line').at(-1)!.text()).toContain('line 499')
     await w.find('.box .link').trigger('click')

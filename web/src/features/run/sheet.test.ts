@@ -2,7 +2,6 @@ import { expect, it } from 'vitest'
 import { sheetView } from './sheet'
 
 it('reads matrix and flow starts from a run sheet', () => {
-  const offsets = new Map<string, number>()
   const bytes = new TextEncoder().encode(
     JSON.stringify({
       cell: { group: 'g', label: 'loss 0.1' },
@@ -20,7 +19,7 @@ it('reads matrix and flow starts from a run sheet', () => {
       ],
     }),
   )
-  const v = sheetView('r', bytes, offsets)
+  const v = sheetView(bytes)
   expect(v.columns.map((c) => [c.label, c.missing])).toEqual([
     ['A', ''],
     ['b', 'not built'],
@@ -32,9 +31,9 @@ it('reads matrix and flow starts from a run sheet', () => {
   ])
   expect(v.settings).toBe('g · loss 0.1')
   expect([...v.durations]).toEqual([[1, 3]])
-  expect([...offsets]).toEqual([
-    ['r 0 1', 1.5],
-    ['r 1 0', 1],
+  expect([...v.offsets]).toEqual([
+    ['0 1', 1.5],
+    ['1 0', 1],
   ])
 })
 
@@ -52,7 +51,7 @@ it('reads trials that have probes alone', () => {
       ],
     }),
   )
-  const v = sheetView('r', bytes, new Map())
+  const v = sheetView(bytes)
   expect(v.rows.map((r) => r.trials)).toEqual([[0], [1]])
   expect([...v.durations]).toEqual([[0, 20]])
   expect([...v.probeTrials]).toEqual([0, 1])

@@ -12,6 +12,8 @@ export interface SheetView {
   inBand: boolean
   /** Of the trials that a time bounds: seconds until the last flow ends, or without flows the last probe. */
   durations: Map<number, number>
+  /** Seconds from a trial's start to a flow's, by trial and flow ("3 1"), where it is not 0. */
+  offsets: Map<string, number>
   /** The trials without flows: they measure with probes alone, and have no throughput. */
   probeTrials: Set<number>
 }
@@ -38,8 +40,8 @@ interface Span {
   duration_ns?: number
 }
 
-/** The matrix that a run sheet stands for, and when each flow of a trial starts. */
-export function sheetView(run: string, sheet: Uint8Array, offsets?: Map<string, number>): SheetView {
+/** The matrix that a run sheet stands for, and when flows of a trial start and end. */
+export function sheetView(sheet: Uint8Array): SheetView {
   const s = JSON.parse(new TextDecoder().decode(sheet)) as Sheet
   const trials = s.trials ?? []
   const used = new Set(trials.map((t) => t.treatment))
@@ -50,6 +52,7 @@ export function sheetView(run: string, sheet: Uint8Array, offsets?: Map<string, 
   const at = new Map(columns.map((c, i) => [c.name, i]))
   const rows = new Map<number, SheetView['rows'][number]>()
   const durations: SheetView['durations'] = new Map()
+  const offsets: SheetView['offsets'] = new Map()
   const probeTrials: SheetView['probeTrials'] = new Set()
   for (const t of trials) {
     let row = rows.get(t.iteration)
@@ -61,12 +64,13 @@ export function sheetView(run: string, sheet: Uint8Array, offsets?: Map<string, 
     const spans = flows.length ? flows : (t.probes ?? [])
     const ends = spans.map((f) => (f.duration_ns ? (f.start_ns ?? 0) + f.duration_ns : 0) / 1e9)
     if (ends.length && ends.every((e) => e > 0)) durations.set(t.index, Math.max(...ends))
-    flows.forEach((f, i) => f.start_ns && offsets?.set(`${run} ${t.index} ${i}`, f.start_ns / 1e9))
+    flows.forEach((f, i) => f.start_ns && offsets.set(`${t.index} ${i}`, f.start_ns / 1e9))
   }
   return {
     columns,
     labels,
     durations,
+    offsets,
     probeTrials,
     rows: [...rows.values()],
     radioTitle: s.radio.title ?? '',

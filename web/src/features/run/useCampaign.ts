@@ -1,80 +1,58 @@
-// A campaign that is being watched, for pages: its model, the state of the
-// connection, and a version that increases at most once a frame.
+// A campaign that is being watched, for pages: its store, to which events go once a
+// frame, and the state of the connection.
 import { useQuery, useQueryClient } from '@tanstack/vue-query'
 import { useEventListener } from '@vueuse/core'
-import { computed, onScopeDispose, ref, shallowRef, watch, type Ref } from 'vue'
+import { computed, onScopeDispose, shallowRef, watch, type Ref } from 'vue'
 import { onBack } from '@/composables/contact'
 import { control, operator } from '@/lib/api'
-import { LiveSeries } from './liveSeries'
-import { CampaignModel } from './campaignModel'
+import { CampaignStore, type Received } from './campaignStore'
 import { Follower, type Link } from './follower'
-import { type SheetView, sheetView } from './sheet'
+import { perFrame, type PerFrame } from './perFrame'
 
 export function useCampaign(id: Ref<string>) {
-  const model = shallowRef(new CampaignModel())
-  const version = ref(0)
+  const store = shallowRef(new CampaignStore())
   const link = shallowRef<Link>({ state: 'connecting' })
-  const series = new Map<string, LiveSeries>()
   const queries = useQueryClient()
   let follower: Follower | undefined
-  let frame = 0
+  let arrived: PerFrame<Received> | undefined
 
-  /** Something has changed: what shows it looks again at the next frame. */
-  function touch() {
-    if (!frame) {
-      frame = requestAnimationFrame(() => {
-        frame = 0
-        version.value++
-      })
-    }
-  }
-  function seriesOf(run: string): LiveSeries {
-    let s = series.get(run)
-    if (!s) series.set(run, (s = new LiveSeries()))
-    return s
-  }
-
-  function follow(campaign: string) {
+  function stop() {
     follower?.stop()
-    const mine = (model.value = new CampaignModel())
-    series.clear()
+    arrived?.stop()
+  }
+  function follow(campaign: string) {
+    stop()
+    const mine = (store.value = new CampaignStore())
+    const queue = (arrived = perFrame<Received>((batch) => mine.apply(batch)))
     const f = (follower = new Follower({
       open: (signal) => operator.watch({ campaignId: campaign, journal: true, samples: true }, { signal }),
       probe: (signal) => operator.listRuns({ campaignId: campaign, limit: 1 }, { signal }),
-      event(e) {
-        if (follower !== f) return
-        if (e.case === 'samples') {
-          seriesOf(e.value.runId).add(e.value, offsets.get(`${e.value.runId} ${e.value.trial} ${e.value.flow}`))
-          return
-        }
-        mine.apply(e)
-        touch()
+      event(event) {
+        if (follower === f) queue.add({ event, at: Date.now() })
       },
       link(l) {
         if (follower !== f) return
+        // It is told with every event.
+        if (l.state === 'live' && link.value.state === 'live') return
+        // What came before it is shown before it.
+        queue.flush()
         const back = l.state !== link.value.state && (l.state === 'live' || l.state === 'over')
         link.value = l
         // What happened in between, marks of others included.
         if (back) void queries.invalidateQueries({ queryKey: ['run', campaign] })
-        touch()
       },
     }))
   }
   watch(id, (c) => follow(c), { immediate: true })
   useEventListener(window, 'online', () => follower?.now())
   onScopeDispose(onBack(() => follower?.now()))
-  onScopeDispose(() => {
-    follower?.stop()
-    cancelAnimationFrame(frame)
-  })
+  onScopeDispose(stop)
 
-  /** Seconds from a trial's start to a flow's, where it is not 0. */
-  const offsets = new Map<string, number>()
-  return { model, version, link, seriesOf, offsets, touch, retryNow: () => follower?.now() }
+  return { store, link, retryNow: () => follower?.now() }
 }
 
 /** One run in full: its sheet, all its trials, and all commands to it. */
-export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: ReturnType<typeof useCampaign>) {
+export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, store: Ref<CampaignStore>) {
   const enabled = computed(() => !!run.value)
   const query = useQuery({
     queryKey: ['run', campaign, run],
@@ -88,43 +66,20 @@ export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: R
     enabled,
     staleTime: Infinity,
   })
-  const sheet = shallowRef<SheetView>()
-  let sheetOf = ''
   watch(
-    [query.data, c.model],
-    ([d]) => {
-      if (!d?.run || d.run.campaignId !== campaign.value) return
-      if (sheetOf !== d.run.id) {
-        sheet.value = sheetView(d.run.id, d.sheet, c.offsets)
-        sheetOf = d.run.id
-      }
-      c.model.value.load(d)
-      const trials = c.model.value.runs.get(d.run.id)?.trials
-      for (const [trial, durationSeconds] of sheet.value?.durations ?? [])
-        Object.assign(trials?.get(trial) ?? {}, { durationSeconds })
-      for (const trial of sheet.value?.probeTrials ?? []) Object.assign(trials?.get(trial) ?? {}, { probesAlone: true })
-      c.touch()
+    [query.data, store],
+    ([d, into]) => {
+      if (d?.run?.campaignId === campaign.value) into.load(d)
     },
     { immediate: true },
   )
   watch(
-    [commands.data, c.model],
-    ([d]) => {
-      for (const o of d?.commands ?? []) c.model.value.apply({ case: 'command', value: o })
-      c.touch()
+    [commands.data, store],
+    ([d, into]) => {
+      const at = Date.now()
+      into.apply((d?.commands ?? []).map((value) => ({ event: { case: 'command', value }, at })))
     },
     { immediate: true },
   )
-  watch(
-    run,
-    (r) => {
-      if (sheetOf !== r) sheet.value = undefined
-      if (query.data.value?.run && query.data.value.run.id === r) {
-        sheet.value = sheetView(r, query.data.value.sheet, c.offsets)
-        sheetOf = r
-      }
-    },
-    { flush: 'post' },
-  )
-  return { query, commands, sheet }
+  return { query, commands, run: computed(() => (run.value ? store.value.runs.get(run.value) : undefined)) }
 }
