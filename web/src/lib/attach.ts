@@ -1,5 +1,6 @@
 // How a laptop is attached to a radio, and what is read of the radio, as a
 // profile says it, for people.
+import { exactBytes } from './format'
 
 export interface AttachRole {
   interface?: string
@@ -34,7 +35,7 @@ export function attachTable(a: Attach): { columns: string[]; rows: [string, stri
     rows: [
       row('Interface', (r) => r.interface ?? told),
       row('Address', (r) => r.address),
-      row('MTU', () => (a.mtu_bytes ? `${a.mtu_bytes} B` : undefined)),
+      row('MTU', () => (a.mtu_bytes ? exactBytes(a.mtu_bytes) : undefined)),
       row('Routes', (r) =>
         r.routes?.map((x) => (x.via ? `${x.to} via ${x.via}` : `${x.to} on the interface`)).join(', '),
       ),

@@ -18,6 +18,21 @@ export function bytes(n: number | bigint | undefined): string {
   return NOTHING
 }
 
+const binaryUnits = [
+  [2 ** 30, 'GiB'],
+  [2 ** 20, 'MiB'],
+  [2 ** 10, 'KiB'],
+] as const
+
+/** A size that somebody chose, exactly: in the largest unit of which it is a whole number, as plans may have it ("1 MiB", "1500 B"). */
+export function exactBytes(n: number): string {
+  const [size, unit] = binaryUnits.find(([size]) => n >= size && n % size === 0) ?? [1, 'B']
+  return `${exact(n / size)} ${unit}`
+}
+
+/** A number as its source has it: with all its digits, but without those that computing with binary fractions adds. */
+export const exact = (x: number) => String(Number.isInteger(x) ? x : Number(x.toPrecision(12)))
+
 /** What the transfers of a run carry; where that is nothing, they end after a time that the plan sets. */
 export const payload = (n: number | bigint | undefined) =>
   n !== undefined && Number(n) === 0 ? 'for a set time' : bytes(n)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { channelText, figureName, figureValue } from './profile'
+import { channelText, emulationRows, figureName, figureValue } from './profile'
 
 it.each([
   ['channel_bandwidth', 'channel bandwidth'],
@@ -11,7 +11,32 @@ it('writes values with their unit', () => {
   const f = { name: 'rate', source: '' }
   expect(figureValue({ ...f, value: 4110000.0000000005, unit: 'bit/s' })).toBe('4.11 Mbit/s')
   expect(figureValue({ ...f, value: 402.5, unit: 'MHz' })).toBe('402.5 MHz')
+  expect(figureValue({ ...f, value: 4194.304, unit: 'ms' })).toBe('4194.304 ms')
+  expect(figureValue({ ...f, value: 0.1 + 0.2, unit: 's' })).toBe('0.3 s')
   expect(figureValue({ ...f, value: 0, unit: 'dBi', unknown: true })).toBe('not known')
+})
+
+it('writes sizes exactly, in the unit that they were chosen in', () => {
+  const size = (value: number) => figureValue({ name: 'emulation.queue', source: '', value, unit: 'B' })
+  expect([1048576, 65536, 1048577, 250000, 1500].map(size)).toEqual([
+    '1 MiB',
+    '64 KiB',
+    '1048577 B',
+    '250000 B',
+    '1500 B',
+  ])
+  const rows = new Map(
+    emulationRows({
+      medium: 'full-duplex',
+      rate_bits_per_second: 64000,
+      processing_delay_ns: 0,
+      mtu_bytes: 1500,
+      queue: { bytes: 1048576, red: { min_bytes: 65536, max_bytes: 187500, max_probability: 0.1 } },
+      channel: { model: 'perfect' },
+    }),
+  )
+  expect(rows.get('MTU')).toBe('1500 B')
+  expect(rows.get('Queue')).toBe('1 MiB; RED from 64 KiB to 187500 B, at most 0.1')
 })
 
 it('says how a channel loses', () => {

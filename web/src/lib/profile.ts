@@ -1,7 +1,7 @@
 // A radio profile as the orchestrator writes it, and its emulation for people.
 import type { Attach } from './attach'
 import { percent } from './figure'
-import { bitrate, seconds } from './format'
+import { bitrate, exact, exactBytes, seconds } from './format'
 
 export interface Figure {
   name: string
@@ -115,14 +115,15 @@ export function emulationRows(e: Emulation): [string, string][] {
     ],
     ['Rate on the air', bitrate(e.rate_bits_per_second)],
     ['Processing delay', `${ns(e.processing_delay_ns)} a hop`],
-    ['MTU', `${e.mtu_bytes} B`],
+    ['MTU', exactBytes(e.mtu_bytes)],
     ['Queue', queueText(e)],
     ['Channel', channelText(e.channel)],
   ]
   if (e.reverse_channel) rows.push(['Channel back', channelText(e.reverse_channel)])
-  if (e.frame_overhead_bytes) rows.push(['Overhead', `${e.frame_overhead_bytes} B a packet`])
+  if (e.frame_overhead_bytes) rows.push(['Overhead', `${exactBytes(e.frame_overhead_bytes)} a packet`])
   if (e.turnaround_ns) rows.push(['Turnaround', ns(e.turnaround_ns)])
-  if (e.framing) rows.push(['Frames', `${e.framing.frame_bytes} B, ${e.framing.header_bytes} B of them header`])
+  if (e.framing)
+    rows.push(['Frames', `${exactBytes(e.framing.frame_bytes)}, ${exactBytes(e.framing.header_bytes)} of them header`])
   if (e.fec)
     rows.push([
       'FEC',
@@ -167,10 +168,10 @@ export function emulationRows(e: Emulation): [string, string][] {
 function queueText(e: Emulation): string {
   const q = e.queue
   const size =
-    [q.bytes ? `${q.bytes} B` : '', q.packets ? `${q.packets} packets` : ''].filter(Boolean).join(', ') ||
+    [q.bytes ? exactBytes(q.bytes) : '', q.packets ? `${q.packets} packets` : ''].filter(Boolean).join(', ') ||
     'without bound'
   return q.red
-    ? `${size}; RED from ${q.red.min_bytes} to ${q.red.max_bytes} B, at most ${q.red.max_probability}${q.red.ecn ? ', marks (ECN)' : ''}`
+    ? `${size}; RED from ${exactBytes(q.red.min_bytes)} to ${exactBytes(q.red.max_bytes)}, at most ${q.red.max_probability}${q.red.ecn ? ', marks (ECN)' : ''}`
     : `${size}, drop-tail`
 }
 
@@ -186,5 +187,6 @@ export function figureName(name: string): string {
 export function figureValue(f: Figure): string {
   if (f.unknown) return 'not known'
   if (f.unit === 'bit/s') return bitrate(f.value)
-  return `${Number(f.value.toPrecision(6))} ${f.unit}`.trim()
+  if (f.unit === 'B') return exactBytes(f.value)
+  return `${exact(f.value)} ${f.unit}`.trim()
 }

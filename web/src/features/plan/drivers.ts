@@ -1,5 +1,6 @@
 // Drivers and their options, and what each node can do of them.
 import type { Node } from '@/gen/linktrial/v1/operator_pb'
+import { exactBytes } from '@/lib/format'
 
 export interface DriverOption {
   name: string
@@ -66,14 +67,7 @@ const units: Record<string, string> = {
 export function valueText(o: DriverOption, x: string | number | boolean): string {
   if (typeof x !== 'number') return String(x)
   if (o.type === 'duration') return x % 1000 === 0 && x >= 1000 ? `${x / 1000}s` : `${x}ms`
-  if (o.type !== 'size') return String(x)
-  for (const [f, u] of [
-    [1 << 30, 'GiB'],
-    [1 << 20, 'MiB'],
-    [1024, 'KiB'],
-  ] as const)
-    if (x >= f && x % f === 0) return `${x / f} ${u}`
-  return `${x} B`
+  return o.type === 'size' ? exactBytes(x) : String(x)
 }
 
 /** What may stand in the field: "a size such as 64 KiB, 4 KiB to 512 MiB". */
