@@ -19,7 +19,7 @@ export interface Look {
 }
 
 const colors = table.colors
-const dashes = table.dashes as Look['dash'][]
+export const dashes = table.dashes as Look['dash'][]
 
 /** A marker as ECharts has it. It stretches a path to the symbol's square: two points in its corners keep every shape as it is. */
 function symbolOf(points: string): Pick<Look, 'marker' | 'size'> {

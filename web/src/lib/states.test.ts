@@ -1,6 +1,17 @@
 import { expect, test } from 'vitest'
 import { RunState } from '@/gen/linktrial/v1/operator_pb'
-import { ended, fleetState, nodeState, runState, trialStates, verdictState } from './states'
+import {
+  attentionState,
+  digestKind,
+  digestStates,
+  ended,
+  fleetState,
+  linkState,
+  nodeState,
+  runState,
+  trialStates,
+  verdictState,
+} from './states'
 
 const of = (state: RunState, more = {}) => runState({ state, paused: false, pausing: false, ...more })
 
@@ -57,4 +68,25 @@ test('what a person aborted is amber for trials, too; a fault is red', () => {
   expect(verdictState('timed-out')).toEqual({ glyph: '◷', word: 'timed out', tone: 'bad' })
   expect(verdictState('')).toBe(trialStates.running)
   expect(verdictState('of tomorrow').word).toBe('of tomorrow')
+})
+test('a link that loses much is amber, and one that does not answer is red', () => {
+  expect([linkState(true, 0.05), linkState(true, 0.06), linkState(false, 1)].map((s) => s.tone)).toEqual([
+    'ok',
+    'warn',
+    'bad',
+  ])
+})
+test('what needs attention is counted, and red where it is a fault', () => {
+  expect(attentionState(0, false)).toMatchObject({ word: 'nothing needs attention', tone: 'ok' })
+  expect(attentionState(1, false)).toMatchObject({ word: '1 needs attention', tone: 'warn' })
+  expect(attentionState(2, true)).toMatchObject({ word: '2 need attention', tone: 'bad' })
+})
+test('a digest is compared where both ends have said theirs', () => {
+  expect([digestKind('', ''), digestKind('a', ''), digestKind('a', 'a'), digestKind('a', 'b')]).toEqual([
+    'none',
+    'unknown',
+    'same',
+    'other',
+  ])
+  expect(digestStates.other).toMatchObject({ glyph: '✕', word: 'differs', tone: 'bad' })
 })

@@ -110,6 +110,8 @@ export function verdictState(verdict: string, over = false): State {
 
 /** Runs whose results are not complete, in the words of who counts them. */
 export const partialState = (word = 'partial'): State => state('◔', word, 'warn')
+/** The same of a figure, below its title. */
+export const PARTIAL_NOTE = 'Partial: not all trials have ended.'
 
 /** Results that another orchestrator has measured. */
 export const importedState: State = state('⇥', 'imported', 'muted')
@@ -142,6 +144,10 @@ export const nodeState = (connected: boolean, silent = false): State =>
     : silent
       ? state('○', 'silent, in-band', 'muted')
       : state('○', 'no contact', 'bad')
+
+/** A link between two nodes over the radio, as a preflight measured it. */
+export const linkState = (reachable: boolean, loss: number): State =>
+  reachable ? state('✓', 'answers', loss > 0.05 ? 'warn' : 'ok') : state('✕', 'no answer', 'bad')
 
 /** How many nodes the orchestrator has contact with; those that are silent in a run with in-band control are none to miss. */
 export const fleetState = (connected: number, all: number, silent = 0): State =>
@@ -220,4 +226,31 @@ const tokenStates: Record<TokenState, State> = {
   expired: state('◷', 'expired', 'muted'),
 }
 export const tokenStateMark = (s: TokenState): State => tokenStates[s]
+export type DigestKind = 'same' | 'other' | 'unknown' | 'none'
+/** Whether the digest of what arrived is that of what was sent. */
+export const digestStates: Record<DigestKind, State> = {
+  same: state('✓', 'same', 'ok'),
+  other: state('✕', 'differs', 'bad'),
+  unknown: state('?', 'not known', 'muted'),
+  none: state('?', 'not known', 'muted'),
+}
+export function digestKind(sent: string, received: string): DigestKind {
+  if (!sent) return 'none'
+  if (!received) return 'unknown'
+  return sent === received ? 'same' : 'other'
+}
+
+/** What somebody has to look at: so many things, and whether one of them is a fault. */
+export const attentionState = (things: number, fault: boolean): State =>
+  things
+    ? state('!', things === 1 ? '1 needs attention' : `${things} need attention`, fault ? 'bad' : 'warn')
+    : state('✓', 'nothing needs attention', 'ok')
+
+/** Short messages of the pages, by what they are. */
+export const toastStates: Record<'success' | 'warning' | 'error', Omit<State, 'word'>> = {
+  success: { glyph: '✓', tone: 'ok' },
+  warning: { glyph: '!', tone: 'warn' },
+  error: { glyph: '✕', tone: 'bad' },
+}
+
 export const uncertain = state('?', 'uncertain', 'warn')

@@ -43,7 +43,7 @@ const sign = (x: number, text: string) => (x > 0 && /[1-9]/.test(text) ? `+${tex
 
 export const signedRate = (unit: RateUnit, x: number | undefined) =>
   x === undefined ? NOTHING : sign(x, rateIn(unit, x))
-export const signedPercent = (x: number | undefined) => (x === undefined ? '–' : `${sign(x, x.toFixed(1))} %`)
+export const signedPercent = (x: number | undefined) => (x === undefined ? NOTHING : `${sign(x, x.toFixed(1))} %`)
 export const rangeText = (unit: RateUnit, d: CampaignDifference) =>
   d.ciLow === undefined || d.ciHigh === undefined
     ? NOTHING

@@ -2,12 +2,13 @@
 import { create } from '@bufbuild/protobuf'
 import { CampaignSchema, type Campaign, type ImportedCampaign, type ImportOrigin } from '@/gen/linktrial/v1/result_pb'
 import { utc } from '@/lib/format'
+import { importedState } from '@/lib/states'
 
 /** As the orchestrator reads them (orchestrator/report, MaxImport). */
 export const maxImportBytes = 64 * 2 ** 20
 
 /** Where the results come from, in the words of the orchestrator's files. */
-export const originText = (o: ImportOrigin): string => `imported ${fromText(o)}`
+export const originText = (o: ImportOrigin): string => `${importedState.word} ${fromText(o)}`
 
 /** The same after the word "imported". */
 export function fromText(o: ImportOrigin): string {

@@ -43,11 +43,11 @@ export function probeCell(p: ProbeSummary, column: string): string {
     case 'loss':
       return percent(p.lossShare, 2)
     case 'burst':
-      return p.sent ? String(p.longestLossBurst) : '–'
+      return p.sent ? String(p.longestLossBurst) : NOTHING
     case 'reordered':
-      return p.sent ? String(p.reordered) : '–'
+      return p.sent ? String(p.reordered) : NOTHING
     case 'duplicated':
-      return p.sent ? String(p.duplicated) : '–'
+      return p.sent ? String(p.duplicated) : NOTHING
     case 'delayMin':
       return ms(p.delayMin)
     case 'delayMean':

@@ -3,6 +3,7 @@
 import type { RunSummary, TreatmentSummary } from '@/gen/linktrial/v1/result_pb'
 import { RunState } from '@/gen/linktrial/v1/operator_pb'
 import { isPartial, radioLabel, settingLabel, sizeLabel, topologyLabel } from './model'
+import { NOTHING } from '@/lib/figure'
 
 export interface Row {
   key: string
@@ -156,6 +157,6 @@ export function nextSort(now: string, column: TableColumn): string {
 }
 
 export function pText(p: number | undefined): string {
-  if (p === undefined) return '–'
+  if (p === undefined) return NOTHING
   return p < 0.001 ? '< 0.001' : p.toFixed(3)
 }

@@ -27,7 +27,7 @@ export const legend: { kind: TrialKind; glyph: string; text: string }[] = (
 ).map((kind) => ({
   kind,
   glyph: trialStates[kind].glyph,
-  text: kind === 'succeeded' ? 'succeeded, with its throughput where it has one' : trialStates[kind].word,
+  text: trialStates[kind].word + (kind === 'succeeded' ? ', with its throughput where it has one' : ''),
 }))
 
 /** Marks by people, by trial and attempt: the last word holds. */
@@ -108,14 +108,15 @@ export function cellOf(
     const r = t.running
     const duration = run.sheet?.durations.get(t.trial)
     const done = duration ? r.elapsedSeconds / duration : r.sizeBytes > 0 ? r.bytes / r.sizeBytes : 0
+    const { word } = trialStates.running
     const share = done > 0 ? Math.min(1, done) : undefined
     return {
       ...whole(
         'running',
-        share === undefined ? 'running' : wholePercent(share),
+        share === undefined ? word : wholePercent(share),
         '',
-        `running, ${share === undefined ? 'connecting' : wholePercent(share)}`,
-        share === undefined ? '' : 'running',
+        `${word}, ${share === undefined ? 'connecting' : wholePercent(share)}`,
+        share === undefined ? '' : word,
         share === undefined ? '' : wholePercent(share),
       ),
       more: [r.attempt > 1 ? `attempt ${r.attempt}` : '', ordered].filter(Boolean).join(', '),
@@ -123,19 +124,19 @@ export function cellOf(
   }
   const last = t.attempts.get(Math.max(...t.attempts.keys()))
   if (!last) {
-    if (ended(run.run.state) && t.cut)
-      return whole('not-ended', 'not ended', '', 'not ended: the run was over before', '', '')
+    const over = trialStates['not-ended'].word
+    if (ended(run.run.state) && t.cut) return whole('not-ended', over, '', `${over}: the run was over before`, '', '')
     if (ended(run.run.state))
       return {
         kind: 'not-run',
         glyph: trialStates['not-run'].glyph,
-        text: 'not run',
+        text: trialStates['not-run'].word,
         brief: '',
         more: '',
-        spoken: 'not run',
+        spoken: trialStates['not-run'].word,
         aside: '',
       }
-    return whole('waiting', ordered || 'waiting', '', ordered || 'waiting', '', ordered)
+    return whole('waiting', ordered || trialStates.waiting.word, '', ordered || trialStates.waiting.word, '', ordered)
   }
   const mark = markOf(t.trial, last, marked)
   const measured = last.measuredBytesPerSecond
@@ -146,11 +147,11 @@ export function cellOf(
     const why = mark?.reason || reasonText(last)
     return whole(
       'invalid',
-      speed || 'invalid',
+      speed || trialStates.invalid.word,
       trialStates.invalid.word,
       `${trialStates.invalid.word}: ${why}${speed ? `, ${speed}` : ''}`,
       why,
-      speed ? figure : 'invalid',
+      speed ? figure : trialStates.invalid.word,
     )
   }
   const kind = kindOf(last)
@@ -163,8 +164,8 @@ export function cellOf(
       kind,
       speed || '0 KB/s',
       '',
-      `succeeded, ${speed}, in ${seconds(last.elapsedSeconds)}`,
-      `succeeded in ${seconds(last.elapsedSeconds)}`,
+      `${trialStates.succeeded.word}, ${speed}, in ${seconds(last.elapsedSeconds)}`,
+      `${trialStates.succeeded.word} in ${seconds(last.elapsedSeconds)}`,
       speed ? figure : '0',
     )
   const word = trialStates[kind].word

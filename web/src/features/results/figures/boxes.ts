@@ -9,7 +9,7 @@ import type {
   SeriesOption,
 } from 'echarts'
 import type { Dot, Slot } from '@/features/results/model'
-import { pointState } from '@/lib/states'
+import { pointState, trialStates } from '@/lib/states'
 import { percent, rate, rateIn, type RateUnit } from '@/lib/figure'
 import { ofAll, seconds } from '@/lib/format'
 import type { Look } from '@/lib/palette'
@@ -125,7 +125,7 @@ export function boxesWidth(slots: Slot[]): number {
 export const cross = 'path://M2,0 L5,3 L8,0 L10,2 L7,5 L10,8 L8,10 L5,7 L2,10 L0,8 L3,5 L0,2 Z'
 
 function countText(s: Slot): string {
-  if (s.missing) return 'not run'
+  if (s.missing) return trialStates['not-run'].word
   return `n ${ofAll(s.valid, s.attempted)}`
 }
 
@@ -134,7 +134,7 @@ function slotHint(s: Slot, shown: { unit: RateUnit; ideal: boolean; coded: boole
   const lines = [
     `<b>${escape([s.label, s.mark].filter(Boolean).join(' '))}</b>${s.group ? ` · ${escape(s.group)}` : ''}`,
   ]
-  if (s.missing) lines.push(`not run: ${escape(s.missing)}`)
+  if (s.missing) lines.push(`${trialStates['not-run'].word}: ${escape(s.missing)}`)
   else if (!s.valid) lines.push(`no valid trial of ${s.attempted}`)
   else {
     lines.push(
@@ -470,7 +470,7 @@ export function boxesWords(title: string, slots: Slot[]): string {
   const of = slots.slice(0, 12).map((s) => {
     const name = [s.label, s.mark, s.group].filter(Boolean).join(' ')
     return s.missing
-      ? `${name}: not run`
+      ? `${name}: ${trialStates['not-run'].word}`
       : s.valid
         ? `${name}: mean ${rate(s.average)}, n ${s.valid} of ${s.attempted}`
         : `${name}: no valid trial of ${s.attempted}`
