@@ -117,7 +117,7 @@ func TestConverge(t *testing.T) {
 func (s *site) logins(orchestrator *target) {
 	s.t.Helper()
 	process := s.on(orchestrator, "pid=$(systemctl show --property=MainPID --value linktrial-orchestrator); cat /proc/$pid/cmdline /proc/$pid/environ | tr '\\0' '\\n'")
-	for _, want := range []string{"--second-approval=24h\n", "--oidc-issuer=https://login.invalid/lab\n", "--oidc-name=Lab login\n", "--oidc-role=admin=lab admins\n", "--oidc-client-secret-file=/etc/linktrial/oidc-secret\n"} {
+	for _, want := range []string{"--oidc-issuer=https://login.invalid/lab\n", "--oidc-name=Lab login\n", "--oidc-role=admin=lab admins\n", "--oidc-client-secret-file=/etc/linktrial/oidc-secret\n"} {
 		if !strings.Contains(process, want) {
 			s.t.Errorf("the orchestrator was started without %q:\n%s", want, process)
 		}

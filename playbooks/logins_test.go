@@ -28,7 +28,7 @@ func TestLoginsOfOrchestrator(t *testing.T) {
 		"orchestrator_listen": s.listen, "orchestrator_database": "postgres://lt:p$w@db/lt?sslmode=require", "orchestrator_options": []string{"--keep-samples-days 30"},
 	}
 	logins := map[string]any{
-		"orchestrator_login": true, "orchestrator_second_factor": []string{"admin", "director"}, "orchestrator_second_approval": "1h30m",
+		"orchestrator_login": true, "orchestrator_second_factor": []string{"admin", "director"},
 		"orchestrator_oidc_issuer": "https://login.example/realms/lab?a=1&b=$2", "orchestrator_oidc_client_id": "linktrial", "orchestrator_oidc_client_secret": secretOfClient,
 		"orchestrator_oidc_name": `The lab's "login"`, "orchestrator_oidc_roles": map[string]any{"admin": []string{"linktrial-admins", "Lab admins"}, "director": []string{"field"}},
 		"orchestrator_oidc_role_claim": "roles", "orchestrator_oidc_user_claim": "email", "orchestrator_oidc_scopes": []string{"groups"}, "orchestrator_oidc_ca": ca,
@@ -68,7 +68,7 @@ ls /etc/linktrial > "$DIR/left"
 	}
 	kept := []string{"--keep-samples-days", "30"}
 	want := slices.Concat([]string{
-		"--login", "--second-factor=admin,director", "--second-approval=1h30m",
+		"--login", "--second-factor=admin,director",
 		"--oidc-issuer=https://login.example/realms/lab?a=1&b=$2", "--oidc-client-id=linktrial", "--oidc-client-secret-file=/etc/linktrial/oidc-secret", `--oidc-name=The lab's "login"`,
 		"--oidc-role=admin=linktrial-admins", "--oidc-role=admin=Lab admins", "--oidc-role=director=field", "--oidc-role-claim=roles", "--oidc-user-claim=email", "--oidc-scope=groups", "--oidc-ca=/etc/linktrial/oidc-ca.pem",
 	}, kept)
@@ -112,10 +112,6 @@ func TestLoginsThatDoNotGoTogether(t *testing.T) {
 		"nothing":      {map[string]any{}, ""},
 		"provider":     {provider, ""},
 		"loopback":     {but(map[string]any{"orchestrator_oidc_issuer": "http://127.0.0.1:8080/realms/lab"}), ""},
-		"day":          {map[string]any{"orchestrator_second_approval": "24h"}, ""},
-		"days":         {map[string]any{"orchestrator_second_approval": "7d"}, "orchestrator_second_approval is '7d'"},
-		"short":        {map[string]any{"orchestrator_second_approval": "4m"}, "expected hours and minutes between 5m and 168h"},
-		"long":         {map[string]any{"orchestrator_second_approval": "168h1m"}, "expected hours and minutes between 5m and 168h"},
 		"role":         {map[string]any{"orchestrator_second_factor": []string{"boss"}}, "orchestrator_second_factor"},
 		"noissuer":     {map[string]any{"orchestrator_oidc_client_secret": secretOfClient}, "orchestrator_oidc_issuer is not set, and other settings of the OpenID Connect provider are"},
 		"plain":        {but(map[string]any{"orchestrator_oidc_issuer": "http://login.example"}), takes},

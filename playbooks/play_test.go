@@ -139,7 +139,7 @@ var perMachine = map[string]map[string]any{
 	"server": {"agent_role": "server", "radio_address": "10.232.0.3/24", "radio_profile": "prc-117g-anw2c", "radio_routes": []any{map[string]any{"to": "10.232.0.1/32", "via": "10.232.0.2"}},
 		"base_time_clients": []any{"10.231.0.0/24"}, "base_time_servers": []any{},
 		// A provider that nobody reaches, as in the field.
-		"orchestrator_second_approval": "24h", "orchestrator_oidc_issuer": "https://login.invalid/lab", "orchestrator_oidc_client_id": "linktrial",
+		"orchestrator_oidc_issuer": "https://login.invalid/lab", "orchestrator_oidc_client_id": "linktrial",
 		"orchestrator_oidc_client_secret": secretOfClient, "orchestrator_oidc_name": "Lab login", "orchestrator_oidc_roles": map[string]any{"admin": []any{"lab admins"}}},
 	"stranger": {"agent_role": "client", "radio_address": "10.232.0.4/24"},
 	"bare":     {"agent_role": "client", "radio_address": "10.232.0.5/24"},

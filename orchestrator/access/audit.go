@@ -169,12 +169,6 @@ func (e *entry) add(m proto.Message) {
 	if f := fields.ByName("campaign_id"); f != nil && f.Kind() == protoreflect.StringKind && r.Has(f) {
 		e.detail = strings.TrimSpace(e.detail + " campaign=" + r.Get(f).String())
 	}
-	// What was requested of a second person, or decided by that one.
-	for _, name := range []protoreflect.Name{"requested", "change"} {
-		if f := fields.ByName(name); f != nil && f.Kind() == protoreflect.MessageKind && !f.IsList() && r.Has(f) {
-			e.detail = shortened(strings.TrimSpace(e.detail+" "+string(name)+": "+describe(r.Get(f).Message().Interface())), maxDetail)
-		}
-	}
 	if f := fields.ByName("code_needed"); f != nil && f.Kind() == protoreflect.BoolKind && r.Get(f).Bool() {
 		e.outcome, e.message = outcomeRefused, "the password is right, and a code is needed besides"
 	}

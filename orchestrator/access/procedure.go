@@ -75,7 +75,6 @@ var procedures = map[string]map[string]rule{
 	"TrustService": {
 		"ListSigningKeys": see, "GetSignedSheet": see, "ListApprovals": see,
 		"RotateSigningKey": manage, "ApproveDriver": manage, "UnapproveDriver": manage,
-		"ListChangeRequests": see, "ConfirmChange": manage, "RefuseChange": manage,
 	},
 }
 

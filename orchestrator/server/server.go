@@ -72,9 +72,6 @@ type Config struct {
 	SecondFactor []string
 	// Setup makes a token for a new admin, for when the admin's password is lost.
 	Setup bool
-	// SecondApproval is how long a rotation of the signing key or the approval of a driver
-	// may wait for a second admin; 0: they take none.
-	SecondApproval time.Duration
 	// KeepSamples is how long the samples of runs that have ended are kept; 0 is for ever.
 	KeepSamples time.Duration
 	// Loop and Status are those of [campaign.Config]: what the service manager is told.
@@ -153,7 +150,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if s.engine, err = campaign.Start(ctx, campaign.Config{Store: s.store, Logger: cfg.Logger, Waits: cfg.Waits, Sign: keys.Sign, Loop: cfg.Loop, Status: cfg.Status}); err != nil {
 		return err
 	}
-	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes.List, Logger: cfg.Logger, SecondApproval: cfg.SecondApproval})
+	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes.List, Logger: cfg.Logger})
 	if err := s.openAccess(ctx, cfg, keys); err != nil {
 		return err
 	}
@@ -309,13 +306,6 @@ func (s *Server) openAccess(ctx context.Context, cfg Config, keys *signing.Keyri
 	}
 	if len(factor) > 0 && !required {
 		return errors.New("--second-factor takes people who log in: start the orchestrator with --login, too")
-	}
-	switch d := cfg.SecondApproval; {
-	case d == 0:
-	case !required:
-		return errors.New("--second-approval takes people who log in: start the orchestrator with --login, too")
-	case d < signing.LeastApproval || d > signing.MostApproval:
-		return fmt.Errorf("--second-approval %s, expected between %s and %s", d, signing.LeastApproval, signing.MostApproval)
 	}
 	p, err := cfg.OpenID.open(required, cfg.Logger)
 	if err != nil {

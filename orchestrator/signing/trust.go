@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,10 +26,6 @@ type Config struct {
 	Catalog *catalog.Catalog
 	Nodes   func() []nodes.Node // as they have registered
 	Logger  *slog.Logger
-	// SecondApproval is how long a rotation of the key or the approval of a driver may wait
-	// for a second person; zero: they take none.
-	SecondApproval time.Duration
-	Now            func() time.Time // nil: time.Now
 }
 
 // Trust decides which drivers new run sheets accept. Any number of goroutines may use it.
@@ -43,9 +38,6 @@ type Trust struct {
 func New(cfg Config) *Trust {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
 	}
 	return &Trust{cfg: cfg}
 }

@@ -1,5 +1,4 @@
-// How people prove who they are: a second factor, a login at an OpenID Connect provider, and
-// a second admin for what changes trust.
+// How people prove who they are: a second factor, and a login at an OpenID Connect provider.
 import { createHmac } from 'node:crypto'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,7 +23,6 @@ beforeAll(async () => {
   s = await station(
     'people',
     '--login',
-    '--second-approval=1h',
     ...['--oidc-issuer', provider.url, '--oidc-client-id', 'linktrial', '--oidc-name', 'Lab login'],
     ...['--oidc-client-secret-file', join(folder, 'secret'), '--oidc-role', 'director=field'],
   )
@@ -120,44 +118,8 @@ test('an account gets a second factor', async () => {
   await shotNarrow(anna, 'account-factor')
 })
 
-test('a change of trust takes another admin', async () => {
-  const printed = s.linktrial('signing', 'rotate')
-  expect(printed).toMatch(/waits for a second admin as request [0-9a-f]{16}/)
-  const id = /request ([0-9a-f]{16})/.exec(printed)![1]!
-  expect(() => s.linktrial('request', 'confirm', id)).toThrow(/anna requested it, and another admin has to confirm it/)
-  await anna.goto(`${s.url}/protocols/approvals`)
-  await anna.getByText('Another admin has to confirm it.').waitFor()
-  expect(await anna.getByRole('button', { name: /^Confirm/ }).count()).toBe(0)
-  otto = await login('otto', '/protocols/approvals')
-  const row = otto.getByRole('row', { name: /Replace signing key.*by anna/ })
-  await row.getByText('pending').waitFor()
-  await clean(otto)
-  await shotNarrow(otto, 'requests')
-  // On a phone what he decides with is seen without scrolling sideways.
-  await otto.setViewportSize({ width: 390, height: 844 })
-  const confirm = (await otto.getByRole('button', { name: `Confirm request ${id} …` }).boundingBox())!
-  expect(confirm.x + confirm.width).toBeLessThanOrEqual(390)
-  await otto.setViewportSize({ width: 1366, height: 768 })
-  await otto.getByRole('button', { name: `Confirm request ${id} …` }).click()
-  await otto.getByText('Ask anna whether the request is theirs.').waitFor()
-  expect(await otto.getByRole('dialog').innerText()).toMatch(new RegExp(`${id}[0-9a-f]{48}`))
-  await clean(otto)
-  await shotNarrow(otto, 'request-confirm')
-  await otto.getByRole('button', { name: 'Confirm', exact: true }).click()
-  await otto.getByText('The change is made.').waitFor()
-  await row.getByText('confirmed').waitFor()
-  expect(s.linktrial('signing', 'keys').match(/^[^#\s]/gm)).toHaveLength(2)
-  expect(s.linktrial('request', 'list')).toMatch(new RegExp(`${id} +confirmed +anna .* otto `))
-
-  const second = /request ([0-9a-f]{16})/.exec(s.linktrial('signing', 'rotate'))![1]!
-  await otto.getByRole('button', { name: `Refuse request ${second} …` }).click()
-  await otto.getByRole('button', { name: 'Refuse', exact: true }).click()
-  await otto.getByText('nothing has changed').waitFor()
-  expect(s.linktrial('signing', 'keys').match(/^[^#\s]/gm)).toHaveLength(2)
-})
-
 test('an admin removes a lost second factor', async () => {
-  await otto.goto(`${s.url}/users`)
+  otto = await login('otto', '/users')
   await otto.getByRole('row', { name: /^anna.*set/ }).waitFor()
   await clean(otto)
   await shotNarrow(otto, 'users-factor')

@@ -1,6 +1,5 @@
 // Package driver has the commands for protocol drivers and their images, for the
-// approval of their digests, for the keys that sign run sheets, and for what of both
-// waits for a second person.
+// approval of their digests, and for the keys that sign run sheets.
 package driver
 
 import (
@@ -11,5 +10,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(s *setting.Settings) []*cobra.Command {
-	return []*cobra.Command{newProtocol(s), newSigning(s), newRequest(s)}
+	return []*cobra.Command{newProtocol(s), newSigning(s)}
 }

@@ -34,10 +34,7 @@ func newProtocolApprove(s *setting.Settings) *cobra.Command {
 		Short: "Approve a driver that the orchestrator does not have itself, for new run sheets",
 		Long: `Approve adds one more digest of a protocol's driver to the run sheets that are made
 from now on. Agents run only drivers whose digest is in the run sheet; those of the
-orchestrator's own drivers always are.
-
-Where the orchestrator takes a second person's approval ('serve --second-approval'),
-approve requests it, and another admin confirms ('linktrial request confirm').`,
+orchestrator's own drivers always are.`,
 		Example: `  linktrial protocol approve tcp@sha256:0f343b0931126a20f133d67c2b018a3b1b7d0d8f3f5a6f2c4e0a7a0b4b6f5f3e --reason "build of the vendor's laptop"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,13 +42,8 @@ approve requests it, and another admin confirms ('linktrial request confirm').`,
 			if err != nil {
 				return err
 			}
-			requested, err := approveDriver(cmd.Context(), s.Orchestrator, protocol, digest, reason)
-			if err != nil {
+			if err := approveDriver(cmd.Context(), s.Orchestrator, protocol, digest, reason); err != nil {
 				return err
-			}
-			if requested != nil {
-				printRequested("The approval", requested)
-				return nil
 			}
 			fmt.Printf("Driver %s@%s is approved for run sheets that are made from now on.\n", protocol, digest)
 			return nil
@@ -61,15 +53,13 @@ approve requests it, and another admin confirms ('linktrial request confirm').`,
 	return cmd
 }
 
-// approveDriver approves one digest, in the name of the user of this machine, or requests
-// that, where it takes a second person.
-func approveDriver(ctx context.Context, base, protocol, digest, reason string) (requested *linktrialv1.ChangeRequest, err error) {
-	res, err := newTrustClient(base).ApproveDriver(ctx, connect.NewRequest(&linktrialv1.ApproveDriverRequest{
-		Protocol: protocol, Digest: digest, Reason: reason, By: client.UserName()}))
-	if err != nil {
-		return nil, client.Error(base, err)
+// approveDriver approves one digest, in the name of the user of this machine.
+func approveDriver(ctx context.Context, base, protocol, digest, reason string) error {
+	if _, err := newTrustClient(base).ApproveDriver(ctx, connect.NewRequest(&linktrialv1.ApproveDriverRequest{
+		Protocol: protocol, Digest: digest, Reason: reason, By: client.UserName()})); err != nil {
+		return client.Error(base, err)
 	}
-	return res.Msg.Requested, nil
+	return nil
 }
 
 func newProtocolUnapprove(s *setting.Settings) *cobra.Command {

@@ -59,20 +59,13 @@ func newSigningRotate(s *setting.Settings) *cobra.Command {
 		Short: "Sign with a new key from now on",
 		Long: `Rotate makes a new key, which the key before it endorses, and signs with it from now
 on. Sheets that are already signed stay valid. Nodes that trust an earlier key learn
-the new one without a change to them. The old private key is deleted.
-
-Where the orchestrator takes a second person's approval ('serve --second-approval'),
-rotate requests it, and another admin confirms ('linktrial request confirm').`,
+the new one without a change to them. The old private key is deleted.`,
 		Example: `  linktrial signing rotate`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := newTrustClient(s.Orchestrator).RotateSigningKey(cmd.Context(), connect.NewRequest(&linktrialv1.RotateSigningKeyRequest{}))
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
-			}
-			if r := res.Msg.Requested; r != nil {
-				printRequested("The rotation of the key", r)
-				return nil
 			}
 			keys, err := publicKeys(res.Msg.Keys)
 			if err != nil {

@@ -49,7 +49,6 @@ type serveFlags struct {
 	listen, database string
 	login, setup     bool
 	secondFactor     []string // roles
-	secondApproval   time.Duration
 	openID           server.OpenID
 	tokensFor        []string // names of nodes
 	tokensTo         string   // folder
@@ -79,8 +78,6 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("open", "tls")
 	fs.BoolVar(&f.login, "login", false, "require people to log in on the loopback, too")
 	fs.StringSliceVar(&f.secondFactor, "second-factor", nil, "roles for which local accounts need a second factor at the login, such as admin,director")
-	fs.DurationVar(&f.secondApproval, "second-approval", 0, "rotating the signing key and approving drivers take a second admin, who confirms within this time (0: they take none)")
-	fs.Lookup("second-approval").NoOptDefVal = "24h"
 	fs.StringVar(&f.openID.Issuer, "oidc-issuer", "", "URL of an OpenID Connect provider at which people can log in, too")
 	fs.StringVar(&f.openID.ClientID, "oidc-client-id", "", "what the provider knows the orchestrator as")
 	fs.StringVar(&f.openID.SecretFile, "oidc-client-secret-file", "", "file with the client's secret (default: none, for a public client)")
@@ -158,8 +155,7 @@ func (f *serveFlags) config(cat *catalog.Catalog, log *slog.Logger) server.Confi
 	cfg := f.s.ServerConfig(f.listen, database(f.database), cat, log)
 	cfg.Open, cfg.TLS, cfg.TLSNames, cfg.TLSCert, cfg.TLSKey = f.tls.Open, f.tls.TLS, f.tls.TLSNames, f.tls.TLSCert, f.tls.TLSKey
 	cfg.AllowHosts = slices.Concat(allowedHosts(), f.tls.AllowHosts)
-	cfg.Login, cfg.Setup, cfg.SecondFactor = f.login, f.setup, f.secondFactor
-	cfg.SecondApproval, cfg.OpenID = f.secondApproval, f.openID
+	cfg.Login, cfg.Setup, cfg.SecondFactor, cfg.OpenID = f.login, f.setup, f.secondFactor, f.openID
 	cfg.KeepSamples = time.Duration(f.keepDays) * 24 * time.Hour
 	cfg.Drivers = &servedDrivers{s: f.s}
 	if os.Getenv(faults.CampaignVariable) == "" {

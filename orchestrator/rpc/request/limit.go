@@ -55,7 +55,7 @@ var limits = map[string]map[string]int{
 	"ResultService": with(usual("ListFormats", "ListCampaigns", "Summarize", "Sweep", "Series", "GetAttempt", "ListRecords", "ListImports", "RemoveImport"), map[string]int{
 		"ImportCampaign": importLimit,
 	}),
-	"TrustService": usual("ListSigningKeys", "RotateSigningKey", "GetSignedSheet", "ListApprovals", "ApproveDriver", "UnapproveDriver", "ListChangeRequests", "ConfirmChange", "RefuseChange"),
+	"TrustService": usual("ListSigningKeys", "RotateSigningKey", "GetSignedSheet", "ListApprovals", "ApproveDriver", "UnapproveDriver"),
 }
 
 func usual(methods ...string) map[string]int {

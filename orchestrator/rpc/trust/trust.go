@@ -28,11 +28,8 @@ type Service struct {
 func New(t *signing.Trust, log *slog.Logger) *Service { return &Service{t, log} }
 
 func (s *Service) answer(ctx context.Context, call string, err error) error {
-	for refusal, code := range map[error]connect.Code{signing.ErrRefused: connect.CodeInvalidArgument, signing.ErrNotAllowed: connect.CodePermissionDenied,
-		signing.ErrNotNow: connect.CodeFailedPrecondition, signing.ErrNotFound: connect.CodeNotFound} {
-		if errors.Is(err, refusal) {
-			return connect.NewError(code, err)
-		}
+	if errors.Is(err, signing.ErrRefused) {
+		return connect.NewError(connect.CodeInvalidArgument, err)
 	}
 	return reply.Error(ctx, s.log, call, err)
 }
@@ -43,14 +40,7 @@ func (s *Service) ListSigningKeys(context.Context, *connect.Request[linktrialv1.
 }
 
 // RotateSigningKey implements TrustService.
-func (s *Service) RotateSigningKey(ctx context.Context, req *connect.Request[linktrialv1.RotateSigningKeyRequest]) (*connect.Response[linktrialv1.RotateSigningKeyResponse], error) {
-	if s.trust.SecondApproval() > 0 {
-		c, err := s.trust.RequestRotation(ctx, req.Msg.By)
-		if err != nil {
-			return nil, s.answer(ctx, "request a rotation", err)
-		}
-		return connect.NewResponse(&linktrialv1.RotateSigningKeyResponse{Keys: reply.SigningKeys(s.trust.Keys()), Requested: changeMessage(c)}), nil
-	}
+func (s *Service) RotateSigningKey(ctx context.Context, _ *connect.Request[linktrialv1.RotateSigningKeyRequest]) (*connect.Response[linktrialv1.RotateSigningKeyResponse], error) {
 	keys, err := s.trust.Rotate()
 	if err != nil {
 		return nil, s.answer(ctx, "rotate signing key", err)
@@ -94,13 +84,6 @@ func (s *Service) ListApprovals(ctx context.Context, _ *connect.Request[linktria
 // ApproveDriver implements TrustService.
 func (s *Service) ApproveDriver(ctx context.Context, req *connect.Request[linktrialv1.ApproveDriverRequest]) (*connect.Response[linktrialv1.ApproveDriverResponse], error) {
 	m := req.Msg
-	if s.trust.SecondApproval() > 0 {
-		c, err := s.trust.RequestApproval(ctx, m.Protocol, m.Digest, m.Reason, m.By)
-		if err != nil {
-			return nil, s.answer(ctx, "request an approval", err)
-		}
-		return connect.NewResponse(&linktrialv1.ApproveDriverResponse{Requested: changeMessage(c)}), nil
-	}
 	if err := s.trust.Approve(ctx, m.Protocol, m.Digest, m.Reason, m.By); err != nil {
 		return nil, s.answer(ctx, "approve driver", err)
 	}

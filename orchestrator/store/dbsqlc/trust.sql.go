@@ -7,7 +7,6 @@ package dbsqlc
 
 import (
 	"context"
-	"time"
 )
 
 const approvals = `-- name: Approvals :many
@@ -45,96 +44,6 @@ func (q *Queries) Approvals(ctx context.Context) ([]DriverApproval, error) {
 	return items, nil
 }
 
-const changeRequestForUpdate = `-- name: ChangeRequestForUpdate :one
-SELECT id, hash, action, protocol, digest, reason, key_id, requested_by, requested_at, expires_at, decided_by, decided_at, confirmed FROM change_requests WHERE id = $1 FOR UPDATE
-`
-
-func (q *Queries) ChangeRequestForUpdate(ctx context.Context, id string) (ChangeRequest, error) {
-	row := q.db.QueryRow(ctx, changeRequestForUpdate, id)
-	var i ChangeRequest
-	err := row.Scan(
-		&i.ID,
-		&i.Hash,
-		&i.Action,
-		&i.Protocol,
-		&i.Digest,
-		&i.Reason,
-		&i.KeyID,
-		&i.RequestedBy,
-		&i.RequestedAt,
-		&i.ExpiresAt,
-		&i.DecidedBy,
-		&i.DecidedAt,
-		&i.Confirmed,
-	)
-	return i, err
-}
-
-const changeRequests = `-- name: ChangeRequests :many
-SELECT id, hash, action, protocol, digest, reason, key_id, requested_by, requested_at, expires_at, decided_by, decided_at, confirmed FROM change_requests ORDER BY (decided_at IS NULL AND expires_at > $1) DESC, requested_at DESC, id LIMIT $2
-`
-
-type ChangeRequestsParams struct {
-	Now  time.Time
-	Most int32
-}
-
-// Those that can be decided first.
-func (q *Queries) ChangeRequests(ctx context.Context, arg ChangeRequestsParams) ([]ChangeRequest, error) {
-	rows, err := q.db.Query(ctx, changeRequests, arg.Now, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ChangeRequest{}
-	for rows.Next() {
-		var i ChangeRequest
-		if err := rows.Scan(
-			&i.ID,
-			&i.Hash,
-			&i.Action,
-			&i.Protocol,
-			&i.Digest,
-			&i.Reason,
-			&i.KeyID,
-			&i.RequestedBy,
-			&i.RequestedAt,
-			&i.ExpiresAt,
-			&i.DecidedBy,
-			&i.DecidedAt,
-			&i.Confirmed,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const decideChangeRequest = `-- name: DecideChangeRequest :exec
-UPDATE change_requests SET decided_by = $2, decided_at = $3, confirmed = $4 WHERE id = $1
-`
-
-type DecideChangeRequestParams struct {
-	ID        string
-	DecidedBy *string
-	DecidedAt *time.Time
-	Confirmed *bool
-}
-
-func (q *Queries) DecideChangeRequest(ctx context.Context, arg DecideChangeRequestParams) error {
-	_, err := q.db.Exec(ctx, decideChangeRequest,
-		arg.ID,
-		arg.DecidedBy,
-		arg.DecidedAt,
-		arg.Confirmed,
-	)
-	return err
-}
-
 const insertApproval = `-- name: InsertApproval :exec
 INSERT INTO driver_approvals (protocol, digest, approved, reason, given_by) VALUES ($1, $2, $3, $4, $5)
 `
@@ -154,39 +63,6 @@ func (q *Queries) InsertApproval(ctx context.Context, arg InsertApprovalParams) 
 		arg.Approved,
 		arg.Reason,
 		arg.GivenBy,
-	)
-	return err
-}
-
-const insertChangeRequest = `-- name: InsertChangeRequest :exec
-INSERT INTO change_requests (id, hash, action, protocol, digest, reason, key_id, requested_by, requested_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-`
-
-type InsertChangeRequestParams struct {
-	ID          string
-	Hash        []byte
-	Action      string
-	Protocol    string
-	Digest      string
-	Reason      string
-	KeyID       string
-	RequestedBy string
-	RequestedAt time.Time
-	ExpiresAt   time.Time
-}
-
-func (q *Queries) InsertChangeRequest(ctx context.Context, arg InsertChangeRequestParams) error {
-	_, err := q.db.Exec(ctx, insertChangeRequest,
-		arg.ID,
-		arg.Hash,
-		arg.Action,
-		arg.Protocol,
-		arg.Digest,
-		arg.Reason,
-		arg.KeyID,
-		arg.RequestedBy,
-		arg.RequestedAt,
-		arg.ExpiresAt,
 	)
 	return err
 }

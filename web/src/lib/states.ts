@@ -210,15 +210,6 @@ export const outcomeState = (outcome: string): State => outcomeStates[outcome] ?
 export const accountState = (disabled: boolean): State =>
   disabled ? state('⊘', 'disabled', 'bad') : state('●', 'enabled', 'ok')
 
-const changeStates: Record<string, State> = {
-  pending: state('◷', 'pending', 'warn'),
-  confirmed: state('●', 'confirmed', 'ok'),
-  refused: state('⊘', 'refused', 'bad'),
-  expired: state('◷', 'expired', 'muted'),
-}
-/** How far a request of a change is that takes a second admin. */
-export const changeState = (s: string): State => changeStates[s] ?? { ...unknown, word: s }
-
 export type TokenState = 'valid' | 'revoked' | 'expired'
 const tokenStates: Record<TokenState, State> = {
   valid: state('●', 'valid', 'ok'),

@@ -25,435 +25,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ChangeRequest is a change that one admin requested, and that takes another to be made.
-type ChangeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`             // the first 16 hexadecimal digits of the hash
-	Hash          []byte                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`         // SHA-256 over what is requested, by whom and until when (docs/security.md)
-	Action        string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`     // "rotate-signing-key" or "approve-driver"
-	Protocol      string                 `protobuf:"bytes,4,opt,name=protocol,proto3" json:"protocol,omitempty"` // of approve-driver, and so are the next two
-	Digest        string                 `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"`
-	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
-	KeyId         string                 `protobuf:"bytes,7,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"` // of rotate-signing-key: the key that is replaced
-	RequestedBy   string                 `protobuf:"bytes,8,opt,name=requested_by,json=requestedBy,proto3" json:"requested_by,omitempty"`
-	RequestedAt   *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=requested_at,json=requestedAt,proto3" json:"requested_at,omitempty"`
-	Expires       *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=expires,proto3" json:"expires,omitempty"`
-	State         string                 `protobuf:"bytes,11,opt,name=state,proto3" json:"state,omitempty"`                          // "pending", "confirmed", "refused" or "expired"
-	DecidedBy     string                 `protobuf:"bytes,12,opt,name=decided_by,json=decidedBy,proto3" json:"decided_by,omitempty"` // empty: nobody has
-	DecidedAt     *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=decided_at,json=decidedAt,proto3" json:"decided_at,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ChangeRequest) Reset() {
-	*x = ChangeRequest{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ChangeRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ChangeRequest) ProtoMessage() {}
-
-func (x *ChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ChangeRequest.ProtoReflect.Descriptor instead.
-func (*ChangeRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *ChangeRequest) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *ChangeRequest) GetHash() []byte {
-	if x != nil {
-		return x.Hash
-	}
-	return nil
-}
-
-func (x *ChangeRequest) GetAction() string {
-	if x != nil {
-		return x.Action
-	}
-	return ""
-}
-
-func (x *ChangeRequest) GetProtocol() string {
-	if x != nil {
-		return x.Protocol
-	}
-	return ""
-}
-
-func (x *ChangeRequest) GetDigest() string {
-	if x != nil {
-		return x.Digest
-	}
-	return ""
-}
-
-func (x *ChangeRequest) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *ChangeRequest) GetKeyId() string {
-	if x != nil {
-		return x.KeyId
-	}
-	return ""
-}
-
-func (x *ChangeRequest) GetRequestedBy() string {
-	if x != nil {
-		return x.RequestedBy
-	}
-	return ""
-}
-
-func (x *ChangeRequest) GetRequestedAt() *timestamppb.Timestamp {
-	if x != nil {
-		return x.RequestedAt
-	}
-	return nil
-}
-
-func (x *ChangeRequest) GetExpires() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Expires
-	}
-	return nil
-}
-
-func (x *ChangeRequest) GetState() string {
-	if x != nil {
-		return x.State
-	}
-	return ""
-}
-
-func (x *ChangeRequest) GetDecidedBy() string {
-	if x != nil {
-		return x.DecidedBy
-	}
-	return ""
-}
-
-func (x *ChangeRequest) GetDecidedAt() *timestamppb.Timestamp {
-	if x != nil {
-		return x.DecidedAt
-	}
-	return nil
-}
-
-type ListChangeRequestsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListChangeRequestsRequest) Reset() {
-	*x = ListChangeRequestsRequest{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListChangeRequestsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListChangeRequestsRequest) ProtoMessage() {}
-
-func (x *ListChangeRequestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListChangeRequestsRequest.ProtoReflect.Descriptor instead.
-func (*ListChangeRequestsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{1}
-}
-
-type ListChangeRequestsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ValidSeconds  int64                  `protobuf:"varint,1,opt,name=valid_seconds,json=validSeconds,proto3" json:"valid_seconds,omitempty"` // how long a request can be confirmed; 0: changes take no second person
-	Requests      []*ChangeRequest       `protobuf:"bytes,2,rep,name=requests,proto3" json:"requests,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListChangeRequestsResponse) Reset() {
-	*x = ListChangeRequestsResponse{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListChangeRequestsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListChangeRequestsResponse) ProtoMessage() {}
-
-func (x *ListChangeRequestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListChangeRequestsResponse.ProtoReflect.Descriptor instead.
-func (*ListChangeRequestsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *ListChangeRequestsResponse) GetValidSeconds() int64 {
-	if x != nil {
-		return x.ValidSeconds
-	}
-	return 0
-}
-
-func (x *ListChangeRequestsResponse) GetRequests() []*ChangeRequest {
-	if x != nil {
-		return x.Requests
-	}
-	return nil
-}
-
-type ConfirmChangeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Hash          []byte                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"` // of the request as it was shown to who confirms it
-	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ConfirmChangeRequest) Reset() {
-	*x = ConfirmChangeRequest{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ConfirmChangeRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ConfirmChangeRequest) ProtoMessage() {}
-
-func (x *ConfirmChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ConfirmChangeRequest.ProtoReflect.Descriptor instead.
-func (*ConfirmChangeRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *ConfirmChangeRequest) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *ConfirmChangeRequest) GetHash() []byte {
-	if x != nil {
-		return x.Hash
-	}
-	return nil
-}
-
-func (x *ConfirmChangeRequest) GetBy() string {
-	if x != nil {
-		return x.By
-	}
-	return ""
-}
-
-type ConfirmChangeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Change        *ChangeRequest         `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ConfirmChangeResponse) Reset() {
-	*x = ConfirmChangeResponse{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ConfirmChangeResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ConfirmChangeResponse) ProtoMessage() {}
-
-func (x *ConfirmChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ConfirmChangeResponse.ProtoReflect.Descriptor instead.
-func (*ConfirmChangeResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *ConfirmChangeResponse) GetChange() *ChangeRequest {
-	if x != nil {
-		return x.Change
-	}
-	return nil
-}
-
-type RefuseChangeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RefuseChangeRequest) Reset() {
-	*x = RefuseChangeRequest{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RefuseChangeRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RefuseChangeRequest) ProtoMessage() {}
-
-func (x *RefuseChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RefuseChangeRequest.ProtoReflect.Descriptor instead.
-func (*RefuseChangeRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *RefuseChangeRequest) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *RefuseChangeRequest) GetBy() string {
-	if x != nil {
-		return x.By
-	}
-	return ""
-}
-
-type RefuseChangeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Change        *ChangeRequest         `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RefuseChangeResponse) Reset() {
-	*x = RefuseChangeResponse{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RefuseChangeResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RefuseChangeResponse) ProtoMessage() {}
-
-func (x *RefuseChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RefuseChangeResponse.ProtoReflect.Descriptor instead.
-func (*RefuseChangeResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *RefuseChangeResponse) GetChange() *ChangeRequest {
-	if x != nil {
-		return x.Change
-	}
-	return nil
-}
-
 // SigningKey is a public key of the orchestrator (Ed25519, RFC 8032). A node
 // that trusts one key trusts those that it endorses, and those these endorse.
 type SigningKey struct {
@@ -467,7 +38,7 @@ type SigningKey struct {
 
 func (x *SigningKey) Reset() {
 	*x = SigningKey{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[7]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +50,7 @@ func (x *SigningKey) String() string {
 func (*SigningKey) ProtoMessage() {}
 
 func (x *SigningKey) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[7]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +63,7 @@ func (x *SigningKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SigningKey.ProtoReflect.Descriptor instead.
 func (*SigningKey) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{7}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *SigningKey) GetPublicKey() []byte {
@@ -528,7 +99,7 @@ type SheetSignature struct {
 
 func (x *SheetSignature) Reset() {
 	*x = SheetSignature{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[8]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -540,7 +111,7 @@ func (x *SheetSignature) String() string {
 func (*SheetSignature) ProtoMessage() {}
 
 func (x *SheetSignature) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[8]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -553,7 +124,7 @@ func (x *SheetSignature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SheetSignature.ProtoReflect.Descriptor instead.
 func (*SheetSignature) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{8}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *SheetSignature) GetKeyId() string {
@@ -578,7 +149,7 @@ type ListSigningKeysRequest struct {
 
 func (x *ListSigningKeysRequest) Reset() {
 	*x = ListSigningKeysRequest{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[9]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -590,7 +161,7 @@ func (x *ListSigningKeysRequest) String() string {
 func (*ListSigningKeysRequest) ProtoMessage() {}
 
 func (x *ListSigningKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[9]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -603,7 +174,7 @@ func (x *ListSigningKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSigningKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListSigningKeysRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{2}
 }
 
 type ListSigningKeysResponse struct {
@@ -615,7 +186,7 @@ type ListSigningKeysResponse struct {
 
 func (x *ListSigningKeysResponse) Reset() {
 	*x = ListSigningKeysResponse{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[10]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -627,7 +198,7 @@ func (x *ListSigningKeysResponse) String() string {
 func (*ListSigningKeysResponse) ProtoMessage() {}
 
 func (x *ListSigningKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[10]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -640,7 +211,7 @@ func (x *ListSigningKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSigningKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListSigningKeysResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListSigningKeysResponse) GetKeys() []*SigningKey {
@@ -652,14 +223,13 @@ func (x *ListSigningKeysResponse) GetKeys() []*SigningKey {
 
 type RotateSigningKeyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	By            string                 `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RotateSigningKeyRequest) Reset() {
 	*x = RotateSigningKeyRequest{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[11]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +241,7 @@ func (x *RotateSigningKeyRequest) String() string {
 func (*RotateSigningKeyRequest) ProtoMessage() {}
 
 func (x *RotateSigningKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[11]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,27 +254,19 @@ func (x *RotateSigningKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateSigningKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateSigningKeyRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *RotateSigningKeyRequest) GetBy() string {
-	if x != nil {
-		return x.By
-	}
-	return ""
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{4}
 }
 
 type RotateSigningKeyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Keys          []*SigningKey          `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
-	Requested     *ChangeRequest         `protobuf:"bytes,2,opt,name=requested,proto3" json:"requested,omitempty"` // unset: the key was rotated
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RotateSigningKeyResponse) Reset() {
 	*x = RotateSigningKeyResponse{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[12]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +278,7 @@ func (x *RotateSigningKeyResponse) String() string {
 func (*RotateSigningKeyResponse) ProtoMessage() {}
 
 func (x *RotateSigningKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[12]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,19 +291,12 @@ func (x *RotateSigningKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateSigningKeyResponse.ProtoReflect.Descriptor instead.
 func (*RotateSigningKeyResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RotateSigningKeyResponse) GetKeys() []*SigningKey {
 	if x != nil {
 		return x.Keys
-	}
-	return nil
-}
-
-func (x *RotateSigningKeyResponse) GetRequested() *ChangeRequest {
-	if x != nil {
-		return x.Requested
 	}
 	return nil
 }
@@ -755,7 +310,7 @@ type GetSignedSheetRequest struct {
 
 func (x *GetSignedSheetRequest) Reset() {
 	*x = GetSignedSheetRequest{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[13]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +322,7 @@ func (x *GetSignedSheetRequest) String() string {
 func (*GetSignedSheetRequest) ProtoMessage() {}
 
 func (x *GetSignedSheetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[13]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +335,7 @@ func (x *GetSignedSheetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSignedSheetRequest.ProtoReflect.Descriptor instead.
 func (*GetSignedSheetRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetSignedSheetRequest) GetRunId() string {
@@ -801,7 +356,7 @@ type GetSignedSheetResponse struct {
 
 func (x *GetSignedSheetResponse) Reset() {
 	*x = GetSignedSheetResponse{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[14]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +368,7 @@ func (x *GetSignedSheetResponse) String() string {
 func (*GetSignedSheetResponse) ProtoMessage() {}
 
 func (x *GetSignedSheetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[14]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +381,7 @@ func (x *GetSignedSheetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSignedSheetResponse.ProtoReflect.Descriptor instead.
 func (*GetSignedSheetResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetSignedSheetResponse) GetSheet() []byte {
@@ -858,7 +413,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[15]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +425,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[15]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +438,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{8}
 }
 
 type ListApprovalsResponse struct {
@@ -896,7 +451,7 @@ type ListApprovalsResponse struct {
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[16]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +463,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[16]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +476,7 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListApprovalsResponse) GetAccepted() []*AcceptedDriver {
@@ -954,7 +509,7 @@ type AcceptedDriver struct {
 
 func (x *AcceptedDriver) Reset() {
 	*x = AcceptedDriver{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[17]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +521,7 @@ func (x *AcceptedDriver) String() string {
 func (*AcceptedDriver) ProtoMessage() {}
 
 func (x *AcceptedDriver) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[17]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +534,7 @@ func (x *AcceptedDriver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptedDriver.ProtoReflect.Descriptor instead.
 func (*AcceptedDriver) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AcceptedDriver) GetProtocol() string {
@@ -1038,7 +593,7 @@ type DriverOnNode struct {
 
 func (x *DriverOnNode) Reset() {
 	*x = DriverOnNode{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[18]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +605,7 @@ func (x *DriverOnNode) String() string {
 func (*DriverOnNode) ProtoMessage() {}
 
 func (x *DriverOnNode) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[18]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +618,7 @@ func (x *DriverOnNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriverOnNode.ProtoReflect.Descriptor instead.
 func (*DriverOnNode) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DriverOnNode) GetNode() string {
@@ -1113,7 +668,7 @@ type ApproveDriverRequest struct {
 
 func (x *ApproveDriverRequest) Reset() {
 	*x = ApproveDriverRequest{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[19]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +680,7 @@ func (x *ApproveDriverRequest) String() string {
 func (*ApproveDriverRequest) ProtoMessage() {}
 
 func (x *ApproveDriverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[19]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +693,7 @@ func (x *ApproveDriverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveDriverRequest.ProtoReflect.Descriptor instead.
 func (*ApproveDriverRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ApproveDriverRequest) GetProtocol() string {
@@ -1171,14 +726,13 @@ func (x *ApproveDriverRequest) GetBy() string {
 
 type ApproveDriverResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Requested     *ChangeRequest         `protobuf:"bytes,1,opt,name=requested,proto3" json:"requested,omitempty"` // unset: the driver is approved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApproveDriverResponse) Reset() {
 	*x = ApproveDriverResponse{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[20]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1190,7 +744,7 @@ func (x *ApproveDriverResponse) String() string {
 func (*ApproveDriverResponse) ProtoMessage() {}
 
 func (x *ApproveDriverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[20]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1203,14 +757,7 @@ func (x *ApproveDriverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveDriverResponse.ProtoReflect.Descriptor instead.
 func (*ApproveDriverResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *ApproveDriverResponse) GetRequested() *ChangeRequest {
-	if x != nil {
-		return x.Requested
-	}
-	return nil
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{13}
 }
 
 type UnapproveDriverRequest struct {
@@ -1224,7 +771,7 @@ type UnapproveDriverRequest struct {
 
 func (x *UnapproveDriverRequest) Reset() {
 	*x = UnapproveDriverRequest{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[21]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +783,7 @@ func (x *UnapproveDriverRequest) String() string {
 func (*UnapproveDriverRequest) ProtoMessage() {}
 
 func (x *UnapproveDriverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[21]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +796,7 @@ func (x *UnapproveDriverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnapproveDriverRequest.ProtoReflect.Descriptor instead.
 func (*UnapproveDriverRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UnapproveDriverRequest) GetProtocol() string {
@@ -1281,7 +828,7 @@ type UnapproveDriverResponse struct {
 
 func (x *UnapproveDriverResponse) Reset() {
 	*x = UnapproveDriverResponse{}
-	mi := &file_linktrial_v1_trust_proto_msgTypes[22]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1293,7 +840,7 @@ func (x *UnapproveDriverResponse) String() string {
 func (*UnapproveDriverResponse) ProtoMessage() {}
 
 func (x *UnapproveDriverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_trust_proto_msgTypes[22]
+	mi := &file_linktrial_v1_trust_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1306,46 +853,14 @@ func (x *UnapproveDriverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnapproveDriverResponse.ProtoReflect.Descriptor instead.
 func (*UnapproveDriverResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_trust_proto_rawDescGZIP(), []int{15}
 }
 
 var File_linktrial_v1_trust_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_trust_proto_rawDesc = "" +
 	"\n" +
-	"\x18linktrial/v1/trust.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb6\x03\n" +
-	"\rChangeRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x16\n" +
-	"\x06action\x18\x03 \x01(\tR\x06action\x12\x1a\n" +
-	"\bprotocol\x18\x04 \x01(\tR\bprotocol\x12\x16\n" +
-	"\x06digest\x18\x05 \x01(\tR\x06digest\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x15\n" +
-	"\x06key_id\x18\a \x01(\tR\x05keyId\x12!\n" +
-	"\frequested_by\x18\b \x01(\tR\vrequestedBy\x12=\n" +
-	"\frequested_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\vrequestedAt\x124\n" +
-	"\aexpires\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x14\n" +
-	"\x05state\x18\v \x01(\tR\x05state\x12\x1d\n" +
-	"\n" +
-	"decided_by\x18\f \x01(\tR\tdecidedBy\x129\n" +
-	"\n" +
-	"decided_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tdecidedAt\"\x1b\n" +
-	"\x19ListChangeRequestsRequest\"z\n" +
-	"\x1aListChangeRequestsResponse\x12#\n" +
-	"\rvalid_seconds\x18\x01 \x01(\x03R\fvalidSeconds\x127\n" +
-	"\brequests\x18\x02 \x03(\v2\x1b.linktrial.v1.ChangeRequestR\brequests\"J\n" +
-	"\x14ConfirmChangeRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x0e\n" +
-	"\x02by\x18\x03 \x01(\tR\x02by\"L\n" +
-	"\x15ConfirmChangeResponse\x123\n" +
-	"\x06change\x18\x01 \x01(\v2\x1b.linktrial.v1.ChangeRequestR\x06change\"5\n" +
-	"\x13RefuseChangeRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n" +
-	"\x02by\x18\x02 \x01(\tR\x02by\"K\n" +
-	"\x14RefuseChangeResponse\x123\n" +
-	"\x06change\x18\x01 \x01(\v2\x1b.linktrial.v1.ChangeRequestR\x06change\"n\n" +
+	"\x18linktrial/v1/trust.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"n\n" +
 	"\n" +
 	"SigningKey\x12\x1d\n" +
 	"\n" +
@@ -1358,12 +873,10 @@ const file_linktrial_v1_trust_proto_rawDesc = "" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\"\x18\n" +
 	"\x16ListSigningKeysRequest\"G\n" +
 	"\x17ListSigningKeysResponse\x12,\n" +
-	"\x04keys\x18\x01 \x03(\v2\x18.linktrial.v1.SigningKeyR\x04keys\")\n" +
-	"\x17RotateSigningKeyRequest\x12\x0e\n" +
-	"\x02by\x18\x01 \x01(\tR\x02by\"\x83\x01\n" +
+	"\x04keys\x18\x01 \x03(\v2\x18.linktrial.v1.SigningKeyR\x04keys\"\x19\n" +
+	"\x17RotateSigningKeyRequest\"H\n" +
 	"\x18RotateSigningKeyResponse\x12,\n" +
-	"\x04keys\x18\x01 \x03(\v2\x18.linktrial.v1.SigningKeyR\x04keys\x129\n" +
-	"\trequested\x18\x02 \x01(\v2\x1b.linktrial.v1.ChangeRequestR\trequested\".\n" +
+	"\x04keys\x18\x01 \x03(\v2\x18.linktrial.v1.SigningKeyR\x04keys\".\n" +
 	"\x15GetSignedSheetRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x98\x01\n" +
 	"\x16GetSignedSheetResponse\x12\x14\n" +
@@ -1392,24 +905,20 @@ const file_linktrial_v1_trust_proto_rawDesc = "" +
 	"\bprotocol\x18\x01 \x01(\tR\bprotocol\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"R\n" +
-	"\x15ApproveDriverResponse\x129\n" +
-	"\trequested\x18\x01 \x01(\v2\x1b.linktrial.v1.ChangeRequestR\trequested\"\\\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"\x17\n" +
+	"\x15ApproveDriverResponse\"\\\n" +
 	"\x16UnapproveDriverRequest\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\tR\bprotocol\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x0e\n" +
 	"\x02by\x18\x03 \x01(\tR\x02by\"\x19\n" +
-	"\x17UnapproveDriverResponse2\xdc\x06\n" +
+	"\x17UnapproveDriverResponse2\xc2\x04\n" +
 	"\fTrustService\x12^\n" +
 	"\x0fListSigningKeys\x12$.linktrial.v1.ListSigningKeysRequest\x1a%.linktrial.v1.ListSigningKeysResponse\x12a\n" +
 	"\x10RotateSigningKey\x12%.linktrial.v1.RotateSigningKeyRequest\x1a&.linktrial.v1.RotateSigningKeyResponse\x12[\n" +
 	"\x0eGetSignedSheet\x12#.linktrial.v1.GetSignedSheetRequest\x1a$.linktrial.v1.GetSignedSheetResponse\x12X\n" +
 	"\rListApprovals\x12\".linktrial.v1.ListApprovalsRequest\x1a#.linktrial.v1.ListApprovalsResponse\x12X\n" +
 	"\rApproveDriver\x12\".linktrial.v1.ApproveDriverRequest\x1a#.linktrial.v1.ApproveDriverResponse\x12^\n" +
-	"\x0fUnapproveDriver\x12$.linktrial.v1.UnapproveDriverRequest\x1a%.linktrial.v1.UnapproveDriverResponse\x12g\n" +
-	"\x12ListChangeRequests\x12'.linktrial.v1.ListChangeRequestsRequest\x1a(.linktrial.v1.ListChangeRequestsResponse\x12X\n" +
-	"\rConfirmChange\x12\".linktrial.v1.ConfirmChangeRequest\x1a#.linktrial.v1.ConfirmChangeResponse\x12U\n" +
-	"\fRefuseChange\x12!.linktrial.v1.RefuseChangeRequest\x1a\".linktrial.v1.RefuseChangeResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
+	"\x0fUnapproveDriver\x12$.linktrial.v1.UnapproveDriverRequest\x1a%.linktrial.v1.UnapproveDriverResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
 	file_linktrial_v1_trust_proto_rawDescOnce sync.Once
@@ -1423,72 +932,51 @@ func file_linktrial_v1_trust_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_trust_proto_rawDescData
 }
 
-var file_linktrial_v1_trust_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_linktrial_v1_trust_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_linktrial_v1_trust_proto_goTypes = []any{
-	(*ChangeRequest)(nil),              // 0: linktrial.v1.ChangeRequest
-	(*ListChangeRequestsRequest)(nil),  // 1: linktrial.v1.ListChangeRequestsRequest
-	(*ListChangeRequestsResponse)(nil), // 2: linktrial.v1.ListChangeRequestsResponse
-	(*ConfirmChangeRequest)(nil),       // 3: linktrial.v1.ConfirmChangeRequest
-	(*ConfirmChangeResponse)(nil),      // 4: linktrial.v1.ConfirmChangeResponse
-	(*RefuseChangeRequest)(nil),        // 5: linktrial.v1.RefuseChangeRequest
-	(*RefuseChangeResponse)(nil),       // 6: linktrial.v1.RefuseChangeResponse
-	(*SigningKey)(nil),                 // 7: linktrial.v1.SigningKey
-	(*SheetSignature)(nil),             // 8: linktrial.v1.SheetSignature
-	(*ListSigningKeysRequest)(nil),     // 9: linktrial.v1.ListSigningKeysRequest
-	(*ListSigningKeysResponse)(nil),    // 10: linktrial.v1.ListSigningKeysResponse
-	(*RotateSigningKeyRequest)(nil),    // 11: linktrial.v1.RotateSigningKeyRequest
-	(*RotateSigningKeyResponse)(nil),   // 12: linktrial.v1.RotateSigningKeyResponse
-	(*GetSignedSheetRequest)(nil),      // 13: linktrial.v1.GetSignedSheetRequest
-	(*GetSignedSheetResponse)(nil),     // 14: linktrial.v1.GetSignedSheetResponse
-	(*ListApprovalsRequest)(nil),       // 15: linktrial.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),      // 16: linktrial.v1.ListApprovalsResponse
-	(*AcceptedDriver)(nil),             // 17: linktrial.v1.AcceptedDriver
-	(*DriverOnNode)(nil),               // 18: linktrial.v1.DriverOnNode
-	(*ApproveDriverRequest)(nil),       // 19: linktrial.v1.ApproveDriverRequest
-	(*ApproveDriverResponse)(nil),      // 20: linktrial.v1.ApproveDriverResponse
-	(*UnapproveDriverRequest)(nil),     // 21: linktrial.v1.UnapproveDriverRequest
-	(*UnapproveDriverResponse)(nil),    // 22: linktrial.v1.UnapproveDriverResponse
-	(*timestamppb.Timestamp)(nil),      // 23: google.protobuf.Timestamp
+	(*SigningKey)(nil),               // 0: linktrial.v1.SigningKey
+	(*SheetSignature)(nil),           // 1: linktrial.v1.SheetSignature
+	(*ListSigningKeysRequest)(nil),   // 2: linktrial.v1.ListSigningKeysRequest
+	(*ListSigningKeysResponse)(nil),  // 3: linktrial.v1.ListSigningKeysResponse
+	(*RotateSigningKeyRequest)(nil),  // 4: linktrial.v1.RotateSigningKeyRequest
+	(*RotateSigningKeyResponse)(nil), // 5: linktrial.v1.RotateSigningKeyResponse
+	(*GetSignedSheetRequest)(nil),    // 6: linktrial.v1.GetSignedSheetRequest
+	(*GetSignedSheetResponse)(nil),   // 7: linktrial.v1.GetSignedSheetResponse
+	(*ListApprovalsRequest)(nil),     // 8: linktrial.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),    // 9: linktrial.v1.ListApprovalsResponse
+	(*AcceptedDriver)(nil),           // 10: linktrial.v1.AcceptedDriver
+	(*DriverOnNode)(nil),             // 11: linktrial.v1.DriverOnNode
+	(*ApproveDriverRequest)(nil),     // 12: linktrial.v1.ApproveDriverRequest
+	(*ApproveDriverResponse)(nil),    // 13: linktrial.v1.ApproveDriverResponse
+	(*UnapproveDriverRequest)(nil),   // 14: linktrial.v1.UnapproveDriverRequest
+	(*UnapproveDriverResponse)(nil),  // 15: linktrial.v1.UnapproveDriverResponse
+	(*timestamppb.Timestamp)(nil),    // 16: google.protobuf.Timestamp
 }
 var file_linktrial_v1_trust_proto_depIdxs = []int32{
-	23, // 0: linktrial.v1.ChangeRequest.requested_at:type_name -> google.protobuf.Timestamp
-	23, // 1: linktrial.v1.ChangeRequest.expires:type_name -> google.protobuf.Timestamp
-	23, // 2: linktrial.v1.ChangeRequest.decided_at:type_name -> google.protobuf.Timestamp
-	0,  // 3: linktrial.v1.ListChangeRequestsResponse.requests:type_name -> linktrial.v1.ChangeRequest
-	0,  // 4: linktrial.v1.ConfirmChangeResponse.change:type_name -> linktrial.v1.ChangeRequest
-	0,  // 5: linktrial.v1.RefuseChangeResponse.change:type_name -> linktrial.v1.ChangeRequest
-	7,  // 6: linktrial.v1.ListSigningKeysResponse.keys:type_name -> linktrial.v1.SigningKey
-	7,  // 7: linktrial.v1.RotateSigningKeyResponse.keys:type_name -> linktrial.v1.SigningKey
-	0,  // 8: linktrial.v1.RotateSigningKeyResponse.requested:type_name -> linktrial.v1.ChangeRequest
-	8,  // 9: linktrial.v1.GetSignedSheetResponse.signature:type_name -> linktrial.v1.SheetSignature
-	7,  // 10: linktrial.v1.GetSignedSheetResponse.keys:type_name -> linktrial.v1.SigningKey
-	17, // 11: linktrial.v1.ListApprovalsResponse.accepted:type_name -> linktrial.v1.AcceptedDriver
-	18, // 12: linktrial.v1.ListApprovalsResponse.on_nodes:type_name -> linktrial.v1.DriverOnNode
-	23, // 13: linktrial.v1.AcceptedDriver.approved_at:type_name -> google.protobuf.Timestamp
-	0,  // 14: linktrial.v1.ApproveDriverResponse.requested:type_name -> linktrial.v1.ChangeRequest
-	9,  // 15: linktrial.v1.TrustService.ListSigningKeys:input_type -> linktrial.v1.ListSigningKeysRequest
-	11, // 16: linktrial.v1.TrustService.RotateSigningKey:input_type -> linktrial.v1.RotateSigningKeyRequest
-	13, // 17: linktrial.v1.TrustService.GetSignedSheet:input_type -> linktrial.v1.GetSignedSheetRequest
-	15, // 18: linktrial.v1.TrustService.ListApprovals:input_type -> linktrial.v1.ListApprovalsRequest
-	19, // 19: linktrial.v1.TrustService.ApproveDriver:input_type -> linktrial.v1.ApproveDriverRequest
-	21, // 20: linktrial.v1.TrustService.UnapproveDriver:input_type -> linktrial.v1.UnapproveDriverRequest
-	1,  // 21: linktrial.v1.TrustService.ListChangeRequests:input_type -> linktrial.v1.ListChangeRequestsRequest
-	3,  // 22: linktrial.v1.TrustService.ConfirmChange:input_type -> linktrial.v1.ConfirmChangeRequest
-	5,  // 23: linktrial.v1.TrustService.RefuseChange:input_type -> linktrial.v1.RefuseChangeRequest
-	10, // 24: linktrial.v1.TrustService.ListSigningKeys:output_type -> linktrial.v1.ListSigningKeysResponse
-	12, // 25: linktrial.v1.TrustService.RotateSigningKey:output_type -> linktrial.v1.RotateSigningKeyResponse
-	14, // 26: linktrial.v1.TrustService.GetSignedSheet:output_type -> linktrial.v1.GetSignedSheetResponse
-	16, // 27: linktrial.v1.TrustService.ListApprovals:output_type -> linktrial.v1.ListApprovalsResponse
-	20, // 28: linktrial.v1.TrustService.ApproveDriver:output_type -> linktrial.v1.ApproveDriverResponse
-	22, // 29: linktrial.v1.TrustService.UnapproveDriver:output_type -> linktrial.v1.UnapproveDriverResponse
-	2,  // 30: linktrial.v1.TrustService.ListChangeRequests:output_type -> linktrial.v1.ListChangeRequestsResponse
-	4,  // 31: linktrial.v1.TrustService.ConfirmChange:output_type -> linktrial.v1.ConfirmChangeResponse
-	6,  // 32: linktrial.v1.TrustService.RefuseChange:output_type -> linktrial.v1.RefuseChangeResponse
-	24, // [24:33] is the sub-list for method output_type
-	15, // [15:24] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	0,  // 0: linktrial.v1.ListSigningKeysResponse.keys:type_name -> linktrial.v1.SigningKey
+	0,  // 1: linktrial.v1.RotateSigningKeyResponse.keys:type_name -> linktrial.v1.SigningKey
+	1,  // 2: linktrial.v1.GetSignedSheetResponse.signature:type_name -> linktrial.v1.SheetSignature
+	0,  // 3: linktrial.v1.GetSignedSheetResponse.keys:type_name -> linktrial.v1.SigningKey
+	10, // 4: linktrial.v1.ListApprovalsResponse.accepted:type_name -> linktrial.v1.AcceptedDriver
+	11, // 5: linktrial.v1.ListApprovalsResponse.on_nodes:type_name -> linktrial.v1.DriverOnNode
+	16, // 6: linktrial.v1.AcceptedDriver.approved_at:type_name -> google.protobuf.Timestamp
+	2,  // 7: linktrial.v1.TrustService.ListSigningKeys:input_type -> linktrial.v1.ListSigningKeysRequest
+	4,  // 8: linktrial.v1.TrustService.RotateSigningKey:input_type -> linktrial.v1.RotateSigningKeyRequest
+	6,  // 9: linktrial.v1.TrustService.GetSignedSheet:input_type -> linktrial.v1.GetSignedSheetRequest
+	8,  // 10: linktrial.v1.TrustService.ListApprovals:input_type -> linktrial.v1.ListApprovalsRequest
+	12, // 11: linktrial.v1.TrustService.ApproveDriver:input_type -> linktrial.v1.ApproveDriverRequest
+	14, // 12: linktrial.v1.TrustService.UnapproveDriver:input_type -> linktrial.v1.UnapproveDriverRequest
+	3,  // 13: linktrial.v1.TrustService.ListSigningKeys:output_type -> linktrial.v1.ListSigningKeysResponse
+	5,  // 14: linktrial.v1.TrustService.RotateSigningKey:output_type -> linktrial.v1.RotateSigningKeyResponse
+	7,  // 15: linktrial.v1.TrustService.GetSignedSheet:output_type -> linktrial.v1.GetSignedSheetResponse
+	9,  // 16: linktrial.v1.TrustService.ListApprovals:output_type -> linktrial.v1.ListApprovalsResponse
+	13, // 17: linktrial.v1.TrustService.ApproveDriver:output_type -> linktrial.v1.ApproveDriverResponse
+	15, // 18: linktrial.v1.TrustService.UnapproveDriver:output_type -> linktrial.v1.UnapproveDriverResponse
+	13, // [13:19] is the sub-list for method output_type
+	7,  // [7:13] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_trust_proto_init() }
@@ -1502,7 +990,7 @@ func file_linktrial_v1_trust_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_trust_proto_rawDesc), len(file_linktrial_v1_trust_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

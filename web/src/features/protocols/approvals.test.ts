@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { DriverOnNodeSchema } from '@/gen/linktrial/v1/trust_pb'
-import { byDigest, changeText, digestKind, digestShort, hashText, parseDriver } from './approvals'
+import { byDigest, digestKind, digestShort, parseDriver } from './approvals'
 
 const a = `sha256:${'a1'.repeat(32)}`
 const b = `image:sha256:${'b2'.repeat(32)}`
@@ -43,14 +43,4 @@ test('a driver is named as the command line names it', () => {
     `tcp ${a}`,
   ])
     expect(parseDriver(bad)).toBeUndefined()
-})
-
-test('a change request is named in words, its hash in digits', () => {
-  const of = (action: string) => changeText({ action, protocol: 'tcp', keyId: '1f3a' })
-  expect([of('rotate-signing-key'), of('approve-driver'), of('later')]).toEqual([
-    'Replace signing key 1f3a',
-    'Approve a driver of tcp',
-    'later',
-  ])
-  expect(hashText(new Uint8Array([0, 10, 255]))).toBe('000aff')
 })

@@ -1,5 +1,5 @@
 // Which drivers new run sheets accept, by digest, and which the nodes have.
-import type { AcceptedDriver, ChangeRequest, DriverOnNode } from '@/gen/linktrial/v1/trust_pb'
+import type { AcceptedDriver, DriverOnNode } from '@/gen/linktrial/v1/trust_pb'
 
 export const protocolPages = [
   { to: '/protocols', title: 'Drivers' },
@@ -43,18 +43,3 @@ export function parseDriver(text: string): { protocol: string; digest: string } 
   const m = /^([a-z0-9-]+)@((?:image:)?sha256:[0-9a-f]{64})$/.exec(text.trim())
   return m ? { protocol: m[1]!, digest: m[2]! } : undefined
 }
-
-/** What a request of a change is about, in words. */
-export function changeText(r: Pick<ChangeRequest, 'action' | 'protocol' | 'keyId'>): string {
-  switch (r.action) {
-    case 'rotate-signing-key':
-      return `Replace signing key ${r.keyId}`
-    case 'approve-driver':
-      return `Approve a driver of ${r.protocol}`
-  }
-  return r.action
-}
-
-export const pending = (r: Pick<ChangeRequest, 'state'>) => r.state === 'pending'
-
-export const hashText = (hash: Uint8Array): string => [...hash].map((b) => b.toString(16).padStart(2, '0')).join('')

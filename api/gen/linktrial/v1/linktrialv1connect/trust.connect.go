@@ -53,15 +53,6 @@ const (
 	// TrustServiceUnapproveDriverProcedure is the fully-qualified name of the TrustService's
 	// UnapproveDriver RPC.
 	TrustServiceUnapproveDriverProcedure = "/linktrial.v1.TrustService/UnapproveDriver"
-	// TrustServiceListChangeRequestsProcedure is the fully-qualified name of the TrustService's
-	// ListChangeRequests RPC.
-	TrustServiceListChangeRequestsProcedure = "/linktrial.v1.TrustService/ListChangeRequests"
-	// TrustServiceConfirmChangeProcedure is the fully-qualified name of the TrustService's
-	// ConfirmChange RPC.
-	TrustServiceConfirmChangeProcedure = "/linktrial.v1.TrustService/ConfirmChange"
-	// TrustServiceRefuseChangeProcedure is the fully-qualified name of the TrustService's RefuseChange
-	// RPC.
-	TrustServiceRefuseChangeProcedure = "/linktrial.v1.TrustService/RefuseChange"
 )
 
 // TrustServiceClient is a client for the linktrial.v1.TrustService service.
@@ -70,8 +61,7 @@ type TrustServiceClient interface {
 	// last one signs.
 	ListSigningKeys(context.Context, *connect.Request[v1.ListSigningKeysRequest]) (*connect.Response[v1.ListSigningKeysResponse], error)
 	// RotateSigningKey makes a new key, endorsed by the one before. Signatures of
-	// existing sheets do not change. Where the orchestrator takes a second person's
-	// approval, it makes a change request instead; so does ApproveDriver.
+	// existing sheets do not change.
 	RotateSigningKey(context.Context, *connect.Request[v1.RotateSigningKeyRequest]) (*connect.Response[v1.RotateSigningKeyResponse], error)
 	// GetSignedSheet returns a run's sheet with the bytes that agents get, for a node
 	// that works without a control link.
@@ -83,12 +73,6 @@ type TrustServiceClient interface {
 	ApproveDriver(context.Context, *connect.Request[v1.ApproveDriverRequest]) (*connect.Response[v1.ApproveDriverResponse], error)
 	// UnapproveDriver withdraws an approval, for new sheets.
 	UnapproveDriver(context.Context, *connect.Request[v1.UnapproveDriverRequest]) (*connect.Response[v1.UnapproveDriverResponse], error)
-	// ListChangeRequests returns what admins requested: what is pending first, then the newest.
-	ListChangeRequests(context.Context, *connect.Request[v1.ListChangeRequestsRequest]) (*connect.Response[v1.ListChangeRequestsResponse], error)
-	// ConfirmChange makes a requested change. Who requested it cannot confirm it.
-	ConfirmChange(context.Context, *connect.Request[v1.ConfirmChangeRequest]) (*connect.Response[v1.ConfirmChangeResponse], error)
-	// RefuseChange ends a request without the change; who requested it can withdraw it so.
-	RefuseChange(context.Context, *connect.Request[v1.RefuseChangeRequest]) (*connect.Response[v1.RefuseChangeResponse], error)
 }
 
 // NewTrustServiceClient constructs a client for the linktrial.v1.TrustService service. By default,
@@ -138,38 +122,17 @@ func NewTrustServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(trustServiceMethods.ByName("UnapproveDriver")),
 			connect.WithClientOptions(opts...),
 		),
-		listChangeRequests: connect.NewClient[v1.ListChangeRequestsRequest, v1.ListChangeRequestsResponse](
-			httpClient,
-			baseURL+TrustServiceListChangeRequestsProcedure,
-			connect.WithSchema(trustServiceMethods.ByName("ListChangeRequests")),
-			connect.WithClientOptions(opts...),
-		),
-		confirmChange: connect.NewClient[v1.ConfirmChangeRequest, v1.ConfirmChangeResponse](
-			httpClient,
-			baseURL+TrustServiceConfirmChangeProcedure,
-			connect.WithSchema(trustServiceMethods.ByName("ConfirmChange")),
-			connect.WithClientOptions(opts...),
-		),
-		refuseChange: connect.NewClient[v1.RefuseChangeRequest, v1.RefuseChangeResponse](
-			httpClient,
-			baseURL+TrustServiceRefuseChangeProcedure,
-			connect.WithSchema(trustServiceMethods.ByName("RefuseChange")),
-			connect.WithClientOptions(opts...),
-		),
 	}
 }
 
 // trustServiceClient implements TrustServiceClient.
 type trustServiceClient struct {
-	listSigningKeys    *connect.Client[v1.ListSigningKeysRequest, v1.ListSigningKeysResponse]
-	rotateSigningKey   *connect.Client[v1.RotateSigningKeyRequest, v1.RotateSigningKeyResponse]
-	getSignedSheet     *connect.Client[v1.GetSignedSheetRequest, v1.GetSignedSheetResponse]
-	listApprovals      *connect.Client[v1.ListApprovalsRequest, v1.ListApprovalsResponse]
-	approveDriver      *connect.Client[v1.ApproveDriverRequest, v1.ApproveDriverResponse]
-	unapproveDriver    *connect.Client[v1.UnapproveDriverRequest, v1.UnapproveDriverResponse]
-	listChangeRequests *connect.Client[v1.ListChangeRequestsRequest, v1.ListChangeRequestsResponse]
-	confirmChange      *connect.Client[v1.ConfirmChangeRequest, v1.ConfirmChangeResponse]
-	refuseChange       *connect.Client[v1.RefuseChangeRequest, v1.RefuseChangeResponse]
+	listSigningKeys  *connect.Client[v1.ListSigningKeysRequest, v1.ListSigningKeysResponse]
+	rotateSigningKey *connect.Client[v1.RotateSigningKeyRequest, v1.RotateSigningKeyResponse]
+	getSignedSheet   *connect.Client[v1.GetSignedSheetRequest, v1.GetSignedSheetResponse]
+	listApprovals    *connect.Client[v1.ListApprovalsRequest, v1.ListApprovalsResponse]
+	approveDriver    *connect.Client[v1.ApproveDriverRequest, v1.ApproveDriverResponse]
+	unapproveDriver  *connect.Client[v1.UnapproveDriverRequest, v1.UnapproveDriverResponse]
 }
 
 // ListSigningKeys calls linktrial.v1.TrustService.ListSigningKeys.
@@ -202,29 +165,13 @@ func (c *trustServiceClient) UnapproveDriver(ctx context.Context, req *connect.R
 	return c.unapproveDriver.CallUnary(ctx, req)
 }
 
-// ListChangeRequests calls linktrial.v1.TrustService.ListChangeRequests.
-func (c *trustServiceClient) ListChangeRequests(ctx context.Context, req *connect.Request[v1.ListChangeRequestsRequest]) (*connect.Response[v1.ListChangeRequestsResponse], error) {
-	return c.listChangeRequests.CallUnary(ctx, req)
-}
-
-// ConfirmChange calls linktrial.v1.TrustService.ConfirmChange.
-func (c *trustServiceClient) ConfirmChange(ctx context.Context, req *connect.Request[v1.ConfirmChangeRequest]) (*connect.Response[v1.ConfirmChangeResponse], error) {
-	return c.confirmChange.CallUnary(ctx, req)
-}
-
-// RefuseChange calls linktrial.v1.TrustService.RefuseChange.
-func (c *trustServiceClient) RefuseChange(ctx context.Context, req *connect.Request[v1.RefuseChangeRequest]) (*connect.Response[v1.RefuseChangeResponse], error) {
-	return c.refuseChange.CallUnary(ctx, req)
-}
-
 // TrustServiceHandler is an implementation of the linktrial.v1.TrustService service.
 type TrustServiceHandler interface {
 	// ListSigningKeys returns the keys that agents are to trust, oldest first; the
 	// last one signs.
 	ListSigningKeys(context.Context, *connect.Request[v1.ListSigningKeysRequest]) (*connect.Response[v1.ListSigningKeysResponse], error)
 	// RotateSigningKey makes a new key, endorsed by the one before. Signatures of
-	// existing sheets do not change. Where the orchestrator takes a second person's
-	// approval, it makes a change request instead; so does ApproveDriver.
+	// existing sheets do not change.
 	RotateSigningKey(context.Context, *connect.Request[v1.RotateSigningKeyRequest]) (*connect.Response[v1.RotateSigningKeyResponse], error)
 	// GetSignedSheet returns a run's sheet with the bytes that agents get, for a node
 	// that works without a control link.
@@ -236,12 +183,6 @@ type TrustServiceHandler interface {
 	ApproveDriver(context.Context, *connect.Request[v1.ApproveDriverRequest]) (*connect.Response[v1.ApproveDriverResponse], error)
 	// UnapproveDriver withdraws an approval, for new sheets.
 	UnapproveDriver(context.Context, *connect.Request[v1.UnapproveDriverRequest]) (*connect.Response[v1.UnapproveDriverResponse], error)
-	// ListChangeRequests returns what admins requested: what is pending first, then the newest.
-	ListChangeRequests(context.Context, *connect.Request[v1.ListChangeRequestsRequest]) (*connect.Response[v1.ListChangeRequestsResponse], error)
-	// ConfirmChange makes a requested change. Who requested it cannot confirm it.
-	ConfirmChange(context.Context, *connect.Request[v1.ConfirmChangeRequest]) (*connect.Response[v1.ConfirmChangeResponse], error)
-	// RefuseChange ends a request without the change; who requested it can withdraw it so.
-	RefuseChange(context.Context, *connect.Request[v1.RefuseChangeRequest]) (*connect.Response[v1.RefuseChangeResponse], error)
 }
 
 // NewTrustServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -287,24 +228,6 @@ func NewTrustServiceHandler(svc TrustServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(trustServiceMethods.ByName("UnapproveDriver")),
 		connect.WithHandlerOptions(opts...),
 	)
-	trustServiceListChangeRequestsHandler := connect.NewUnaryHandler(
-		TrustServiceListChangeRequestsProcedure,
-		svc.ListChangeRequests,
-		connect.WithSchema(trustServiceMethods.ByName("ListChangeRequests")),
-		connect.WithHandlerOptions(opts...),
-	)
-	trustServiceConfirmChangeHandler := connect.NewUnaryHandler(
-		TrustServiceConfirmChangeProcedure,
-		svc.ConfirmChange,
-		connect.WithSchema(trustServiceMethods.ByName("ConfirmChange")),
-		connect.WithHandlerOptions(opts...),
-	)
-	trustServiceRefuseChangeHandler := connect.NewUnaryHandler(
-		TrustServiceRefuseChangeProcedure,
-		svc.RefuseChange,
-		connect.WithSchema(trustServiceMethods.ByName("RefuseChange")),
-		connect.WithHandlerOptions(opts...),
-	)
 	return "/linktrial.v1.TrustService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case TrustServiceListSigningKeysProcedure:
@@ -319,12 +242,6 @@ func NewTrustServiceHandler(svc TrustServiceHandler, opts ...connect.HandlerOpti
 			trustServiceApproveDriverHandler.ServeHTTP(w, r)
 		case TrustServiceUnapproveDriverProcedure:
 			trustServiceUnapproveDriverHandler.ServeHTTP(w, r)
-		case TrustServiceListChangeRequestsProcedure:
-			trustServiceListChangeRequestsHandler.ServeHTTP(w, r)
-		case TrustServiceConfirmChangeProcedure:
-			trustServiceConfirmChangeHandler.ServeHTTP(w, r)
-		case TrustServiceRefuseChangeProcedure:
-			trustServiceRefuseChangeHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -356,16 +273,4 @@ func (UnimplementedTrustServiceHandler) ApproveDriver(context.Context, *connect.
 
 func (UnimplementedTrustServiceHandler) UnapproveDriver(context.Context, *connect.Request[v1.UnapproveDriverRequest]) (*connect.Response[v1.UnapproveDriverResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.TrustService.UnapproveDriver is not implemented"))
-}
-
-func (UnimplementedTrustServiceHandler) ListChangeRequests(context.Context, *connect.Request[v1.ListChangeRequestsRequest]) (*connect.Response[v1.ListChangeRequestsResponse], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.TrustService.ListChangeRequests is not implemented"))
-}
-
-func (UnimplementedTrustServiceHandler) ConfirmChange(context.Context, *connect.Request[v1.ConfirmChangeRequest]) (*connect.Response[v1.ConfirmChangeResponse], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.TrustService.ConfirmChange is not implemented"))
-}
-
-func (UnimplementedTrustServiceHandler) RefuseChange(context.Context, *connect.Request[v1.RefuseChangeRequest]) (*connect.Response[v1.RefuseChangeResponse], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.TrustService.RefuseChange is not implemented"))
 }

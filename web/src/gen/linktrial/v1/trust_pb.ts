@@ -15,222 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/trust.proto.
  */
 export const file_linktrial_v1_trust: GenFile = /*@__PURE__*/
-  fileDesc("ChhsaW5rdHJpYWwvdjEvdHJ1c3QucHJvdG8SDGxpbmt0cmlhbC52MSLDAgoNQ2hhbmdlUmVxdWVzdBIKCgJpZBgBIAEoCRIMCgRoYXNoGAIgASgMEg4KBmFjdGlvbhgDIAEoCRIQCghwcm90b2NvbBgEIAEoCRIOCgZkaWdlc3QYBSABKAkSDgoGcmVhc29uGAYgASgJEg4KBmtleV9pZBgHIAEoCRIUCgxyZXF1ZXN0ZWRfYnkYCCABKAkSMAoMcmVxdWVzdGVkX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdleHBpcmVzGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVzdGF0ZRgLIAEoCRISCgpkZWNpZGVkX2J5GAwgASgJEi4KCmRlY2lkZWRfYXQYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhsKGUxpc3RDaGFuZ2VSZXF1ZXN0c1JlcXVlc3QiYgoaTGlzdENoYW5nZVJlcXVlc3RzUmVzcG9uc2USFQoNdmFsaWRfc2Vjb25kcxgBIAEoAxItCghyZXF1ZXN0cxgCIAMoCzIbLmxpbmt0cmlhbC52MS5DaGFuZ2VSZXF1ZXN0IjwKFENvbmZpcm1DaGFuZ2VSZXF1ZXN0EgoKAmlkGAEgASgJEgwKBGhhc2gYAiABKAwSCgoCYnkYAyABKAkiRAoVQ29uZmlybUNoYW5nZVJlc3BvbnNlEisKBmNoYW5nZRgBIAEoCzIbLmxpbmt0cmlhbC52MS5DaGFuZ2VSZXF1ZXN0Ii0KE1JlZnVzZUNoYW5nZVJlcXVlc3QSCgoCaWQYASABKAkSCgoCYnkYAiABKAkiQwoUUmVmdXNlQ2hhbmdlUmVzcG9uc2USKwoGY2hhbmdlGAEgASgLMhsubGlua3RyaWFsLnYxLkNoYW5nZVJlcXVlc3QiSgoKU2lnbmluZ0tleRISCgpwdWJsaWNfa2V5GAEgASgMEhMKC2VuZG9yc2VkX2J5GAIgASgJEhMKC2VuZG9yc2VtZW50GAMgASgMIjMKDlNoZWV0U2lnbmF0dXJlEg4KBmtleV9pZBgBIAEoCRIRCglzaWduYXR1cmUYAiABKAwiGAoWTGlzdFNpZ25pbmdLZXlzUmVxdWVzdCJBChdMaXN0U2lnbmluZ0tleXNSZXNwb25zZRImCgRrZXlzGAEgAygLMhgubGlua3RyaWFsLnYxLlNpZ25pbmdLZXkiJQoXUm90YXRlU2lnbmluZ0tleVJlcXVlc3QSCgoCYnkYASABKAkicgoYUm90YXRlU2lnbmluZ0tleVJlc3BvbnNlEiYKBGtleXMYASADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleRIuCglyZXF1ZXN0ZWQYAiABKAsyGy5saW5rdHJpYWwudjEuQ2hhbmdlUmVxdWVzdCInChVHZXRTaWduZWRTaGVldFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJIoABChZHZXRTaWduZWRTaGVldFJlc3BvbnNlEg0KBXNoZWV0GAEgASgMEi8KCXNpZ25hdHVyZRgCIAEoCzIcLmxpbmt0cmlhbC52MS5TaGVldFNpZ25hdHVyZRImCgRrZXlzGAMgAygLMhgubGlua3RyaWFsLnYxLlNpZ25pbmdLZXkiFgoUTGlzdEFwcHJvdmFsc1JlcXVlc3QidQoVTGlzdEFwcHJvdmFsc1Jlc3BvbnNlEi4KCGFjY2VwdGVkGAEgAygLMhwubGlua3RyaWFsLnYxLkFjY2VwdGVkRHJpdmVyEiwKCG9uX25vZGVzGAIgAygLMhoubGlua3RyaWFsLnYxLkRyaXZlck9uTm9kZSKMAQoOQWNjZXB0ZWREcml2ZXISEAoIcHJvdG9jb2wYASABKAkSDgoGZGlnZXN0GAIgASgJEgsKA293bhgDIAEoCBIOCgZyZWFzb24YBCABKAkSCgoCYnkYBSABKAkSLwoLYXBwcm92ZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImEKDERyaXZlck9uTm9kZRIMCgRub2RlGAEgASgJEhAKCHByb3RvY29sGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDgoGZGlnZXN0GAQgASgJEhAKCGFjY2VwdGVkGAUgASgIIlQKFEFwcHJvdmVEcml2ZXJSZXF1ZXN0EhAKCHByb3RvY29sGAEgASgJEg4KBmRpZ2VzdBgCIAEoCRIOCgZyZWFzb24YAyABKAkSCgoCYnkYBCABKAkiRwoVQXBwcm92ZURyaXZlclJlc3BvbnNlEi4KCXJlcXVlc3RlZBgBIAEoCzIbLmxpbmt0cmlhbC52MS5DaGFuZ2VSZXF1ZXN0IkYKFlVuYXBwcm92ZURyaXZlclJlcXVlc3QSEAoIcHJvdG9jb2wYASABKAkSDgoGZGlnZXN0GAIgASgJEgoKAmJ5GAMgASgJIhkKF1VuYXBwcm92ZURyaXZlclJlc3BvbnNlMtwGCgxUcnVzdFNlcnZpY2USXgoPTGlzdFNpZ25pbmdLZXlzEiQubGlua3RyaWFsLnYxLkxpc3RTaWduaW5nS2V5c1JlcXVlc3QaJS5saW5rdHJpYWwudjEuTGlzdFNpZ25pbmdLZXlzUmVzcG9uc2USYQoQUm90YXRlU2lnbmluZ0tleRIlLmxpbmt0cmlhbC52MS5Sb3RhdGVTaWduaW5nS2V5UmVxdWVzdBomLmxpbmt0cmlhbC52MS5Sb3RhdGVTaWduaW5nS2V5UmVzcG9uc2USWwoOR2V0U2lnbmVkU2hlZXQSIy5saW5rdHJpYWwudjEuR2V0U2lnbmVkU2hlZXRSZXF1ZXN0GiQubGlua3RyaWFsLnYxLkdldFNpZ25lZFNoZWV0UmVzcG9uc2USWAoNTGlzdEFwcHJvdmFscxIiLmxpbmt0cmlhbC52MS5MaXN0QXBwcm92YWxzUmVxdWVzdBojLmxpbmt0cmlhbC52MS5MaXN0QXBwcm92YWxzUmVzcG9uc2USWAoNQXBwcm92ZURyaXZlchIiLmxpbmt0cmlhbC52MS5BcHByb3ZlRHJpdmVyUmVxdWVzdBojLmxpbmt0cmlhbC52MS5BcHByb3ZlRHJpdmVyUmVzcG9uc2USXgoPVW5hcHByb3ZlRHJpdmVyEiQubGlua3RyaWFsLnYxLlVuYXBwcm92ZURyaXZlclJlcXVlc3QaJS5saW5rdHJpYWwudjEuVW5hcHByb3ZlRHJpdmVyUmVzcG9uc2USZwoSTGlzdENoYW5nZVJlcXVlc3RzEicubGlua3RyaWFsLnYxLkxpc3RDaGFuZ2VSZXF1ZXN0c1JlcXVlc3QaKC5saW5rdHJpYWwudjEuTGlzdENoYW5nZVJlcXVlc3RzUmVzcG9uc2USWAoNQ29uZmlybUNoYW5nZRIiLmxpbmt0cmlhbC52MS5Db25maXJtQ2hhbmdlUmVxdWVzdBojLmxpbmt0cmlhbC52MS5Db25maXJtQ2hhbmdlUmVzcG9uc2USVQoMUmVmdXNlQ2hhbmdlEiEubGlua3RyaWFsLnYxLlJlZnVzZUNoYW5nZVJlcXVlc3QaIi5saW5rdHJpYWwudjEuUmVmdXNlQ2hhbmdlUmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
-
-/**
- * ChangeRequest is a change that one admin requested, and that takes another to be made.
- *
- * @generated from message linktrial.v1.ChangeRequest
- */
-export type ChangeRequest = Message<"linktrial.v1.ChangeRequest"> & {
-  /**
-   * the first 16 hexadecimal digits of the hash
-   *
-   * @generated from field: string id = 1;
-   */
-  id: string;
-
-  /**
-   * SHA-256 over what is requested, by whom and until when (docs/security.md)
-   *
-   * @generated from field: bytes hash = 2;
-   */
-  hash: Uint8Array;
-
-  /**
-   * "rotate-signing-key" or "approve-driver"
-   *
-   * @generated from field: string action = 3;
-   */
-  action: string;
-
-  /**
-   * of approve-driver, and so are the next two
-   *
-   * @generated from field: string protocol = 4;
-   */
-  protocol: string;
-
-  /**
-   * @generated from field: string digest = 5;
-   */
-  digest: string;
-
-  /**
-   * @generated from field: string reason = 6;
-   */
-  reason: string;
-
-  /**
-   * of rotate-signing-key: the key that is replaced
-   *
-   * @generated from field: string key_id = 7;
-   */
-  keyId: string;
-
-  /**
-   * @generated from field: string requested_by = 8;
-   */
-  requestedBy: string;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp requested_at = 9;
-   */
-  requestedAt?: Timestamp | undefined;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp expires = 10;
-   */
-  expires?: Timestamp | undefined;
-
-  /**
-   * "pending", "confirmed", "refused" or "expired"
-   *
-   * @generated from field: string state = 11;
-   */
-  state: string;
-
-  /**
-   * empty: nobody has
-   *
-   * @generated from field: string decided_by = 12;
-   */
-  decidedBy: string;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp decided_at = 13;
-   */
-  decidedAt?: Timestamp | undefined;
-};
-
-/**
- * Describes the message linktrial.v1.ChangeRequest.
- * Use `create(ChangeRequestSchema)` to create a new message.
- */
-export const ChangeRequestSchema: GenMessage<ChangeRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 0);
-
-/**
- * @generated from message linktrial.v1.ListChangeRequestsRequest
- */
-export type ListChangeRequestsRequest = Message<"linktrial.v1.ListChangeRequestsRequest"> & {
-};
-
-/**
- * Describes the message linktrial.v1.ListChangeRequestsRequest.
- * Use `create(ListChangeRequestsRequestSchema)` to create a new message.
- */
-export const ListChangeRequestsRequestSchema: GenMessage<ListChangeRequestsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 1);
-
-/**
- * @generated from message linktrial.v1.ListChangeRequestsResponse
- */
-export type ListChangeRequestsResponse = Message<"linktrial.v1.ListChangeRequestsResponse"> & {
-  /**
-   * how long a request can be confirmed; 0: changes take no second person
-   *
-   * @generated from field: int64 valid_seconds = 1;
-   */
-  validSeconds: bigint;
-
-  /**
-   * @generated from field: repeated linktrial.v1.ChangeRequest requests = 2;
-   */
-  requests: ChangeRequest[];
-};
-
-/**
- * Describes the message linktrial.v1.ListChangeRequestsResponse.
- * Use `create(ListChangeRequestsResponseSchema)` to create a new message.
- */
-export const ListChangeRequestsResponseSchema: GenMessage<ListChangeRequestsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 2);
-
-/**
- * @generated from message linktrial.v1.ConfirmChangeRequest
- */
-export type ConfirmChangeRequest = Message<"linktrial.v1.ConfirmChangeRequest"> & {
-  /**
-   * @generated from field: string id = 1;
-   */
-  id: string;
-
-  /**
-   * of the request as it was shown to who confirms it
-   *
-   * @generated from field: bytes hash = 2;
-   */
-  hash: Uint8Array;
-
-  /**
-   * @generated from field: string by = 3;
-   */
-  by: string;
-};
-
-/**
- * Describes the message linktrial.v1.ConfirmChangeRequest.
- * Use `create(ConfirmChangeRequestSchema)` to create a new message.
- */
-export const ConfirmChangeRequestSchema: GenMessage<ConfirmChangeRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 3);
-
-/**
- * @generated from message linktrial.v1.ConfirmChangeResponse
- */
-export type ConfirmChangeResponse = Message<"linktrial.v1.ConfirmChangeResponse"> & {
-  /**
-   * @generated from field: linktrial.v1.ChangeRequest change = 1;
-   */
-  change?: ChangeRequest | undefined;
-};
-
-/**
- * Describes the message linktrial.v1.ConfirmChangeResponse.
- * Use `create(ConfirmChangeResponseSchema)` to create a new message.
- */
-export const ConfirmChangeResponseSchema: GenMessage<ConfirmChangeResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 4);
-
-/**
- * @generated from message linktrial.v1.RefuseChangeRequest
- */
-export type RefuseChangeRequest = Message<"linktrial.v1.RefuseChangeRequest"> & {
-  /**
-   * @generated from field: string id = 1;
-   */
-  id: string;
-
-  /**
-   * @generated from field: string by = 2;
-   */
-  by: string;
-};
-
-/**
- * Describes the message linktrial.v1.RefuseChangeRequest.
- * Use `create(RefuseChangeRequestSchema)` to create a new message.
- */
-export const RefuseChangeRequestSchema: GenMessage<RefuseChangeRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 5);
-
-/**
- * @generated from message linktrial.v1.RefuseChangeResponse
- */
-export type RefuseChangeResponse = Message<"linktrial.v1.RefuseChangeResponse"> & {
-  /**
-   * @generated from field: linktrial.v1.ChangeRequest change = 1;
-   */
-  change?: ChangeRequest | undefined;
-};
-
-/**
- * Describes the message linktrial.v1.RefuseChangeResponse.
- * Use `create(RefuseChangeResponseSchema)` to create a new message.
- */
-export const RefuseChangeResponseSchema: GenMessage<RefuseChangeResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 6);
+  fileDesc("ChhsaW5rdHJpYWwvdjEvdHJ1c3QucHJvdG8SDGxpbmt0cmlhbC52MSJKCgpTaWduaW5nS2V5EhIKCnB1YmxpY19rZXkYASABKAwSEwoLZW5kb3JzZWRfYnkYAiABKAkSEwoLZW5kb3JzZW1lbnQYAyABKAwiMwoOU2hlZXRTaWduYXR1cmUSDgoGa2V5X2lkGAEgASgJEhEKCXNpZ25hdHVyZRgCIAEoDCIYChZMaXN0U2lnbmluZ0tleXNSZXF1ZXN0IkEKF0xpc3RTaWduaW5nS2V5c1Jlc3BvbnNlEiYKBGtleXMYASADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleSIZChdSb3RhdGVTaWduaW5nS2V5UmVxdWVzdCJCChhSb3RhdGVTaWduaW5nS2V5UmVzcG9uc2USJgoEa2V5cxgBIAMoCzIYLmxpbmt0cmlhbC52MS5TaWduaW5nS2V5IicKFUdldFNpZ25lZFNoZWV0UmVxdWVzdBIOCgZydW5faWQYASABKAkigAEKFkdldFNpZ25lZFNoZWV0UmVzcG9uc2USDQoFc2hlZXQYASABKAwSLwoJc2lnbmF0dXJlGAIgASgLMhwubGlua3RyaWFsLnYxLlNoZWV0U2lnbmF0dXJlEiYKBGtleXMYAyADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleSIWChRMaXN0QXBwcm92YWxzUmVxdWVzdCJ1ChVMaXN0QXBwcm92YWxzUmVzcG9uc2USLgoIYWNjZXB0ZWQYASADKAsyHC5saW5rdHJpYWwudjEuQWNjZXB0ZWREcml2ZXISLAoIb25fbm9kZXMYAiADKAsyGi5saW5rdHJpYWwudjEuRHJpdmVyT25Ob2RlIowBCg5BY2NlcHRlZERyaXZlchIQCghwcm90b2NvbBgBIAEoCRIOCgZkaWdlc3QYAiABKAkSCwoDb3duGAMgASgIEg4KBnJlYXNvbhgEIAEoCRIKCgJieRgFIAEoCRIvCgthcHByb3ZlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiYQoMRHJpdmVyT25Ob2RlEgwKBG5vZGUYASABKAkSEAoIcHJvdG9jb2wYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRIOCgZkaWdlc3QYBCABKAkSEAoIYWNjZXB0ZWQYBSABKAgiVAoUQXBwcm92ZURyaXZlclJlcXVlc3QSEAoIcHJvdG9jb2wYASABKAkSDgoGZGlnZXN0GAIgASgJEg4KBnJlYXNvbhgDIAEoCRIKCgJieRgEIAEoCSIXChVBcHByb3ZlRHJpdmVyUmVzcG9uc2UiRgoWVW5hcHByb3ZlRHJpdmVyUmVxdWVzdBIQCghwcm90b2NvbBgBIAEoCRIOCgZkaWdlc3QYAiABKAkSCgoCYnkYAyABKAkiGQoXVW5hcHByb3ZlRHJpdmVyUmVzcG9uc2UywgQKDFRydXN0U2VydmljZRJeCg9MaXN0U2lnbmluZ0tleXMSJC5saW5rdHJpYWwudjEuTGlzdFNpZ25pbmdLZXlzUmVxdWVzdBolLmxpbmt0cmlhbC52MS5MaXN0U2lnbmluZ0tleXNSZXNwb25zZRJhChBSb3RhdGVTaWduaW5nS2V5EiUubGlua3RyaWFsLnYxLlJvdGF0ZVNpZ25pbmdLZXlSZXF1ZXN0GiYubGlua3RyaWFsLnYxLlJvdGF0ZVNpZ25pbmdLZXlSZXNwb25zZRJbCg5HZXRTaWduZWRTaGVldBIjLmxpbmt0cmlhbC52MS5HZXRTaWduZWRTaGVldFJlcXVlc3QaJC5saW5rdHJpYWwudjEuR2V0U2lnbmVkU2hlZXRSZXNwb25zZRJYCg1MaXN0QXBwcm92YWxzEiIubGlua3RyaWFsLnYxLkxpc3RBcHByb3ZhbHNSZXF1ZXN0GiMubGlua3RyaWFsLnYxLkxpc3RBcHByb3ZhbHNSZXNwb25zZRJYCg1BcHByb3ZlRHJpdmVyEiIubGlua3RyaWFsLnYxLkFwcHJvdmVEcml2ZXJSZXF1ZXN0GiMubGlua3RyaWFsLnYxLkFwcHJvdmVEcml2ZXJSZXNwb25zZRJeCg9VbmFwcHJvdmVEcml2ZXISJC5saW5rdHJpYWwudjEuVW5hcHByb3ZlRHJpdmVyUmVxdWVzdBolLmxpbmt0cmlhbC52MS5VbmFwcHJvdmVEcml2ZXJSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * SigningKey is a public key of the orchestrator (Ed25519, RFC 8032). A node
@@ -266,7 +51,7 @@ export type SigningKey = Message<"linktrial.v1.SigningKey"> & {
  * Use `create(SigningKeySchema)` to create a new message.
  */
 export const SigningKeySchema: GenMessage<SigningKey> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 7);
+  messageDesc(file_linktrial_v1_trust, 0);
 
 /**
  * SheetSignature is detached: it is over the run's identity and the sheet's
@@ -295,7 +80,7 @@ export type SheetSignature = Message<"linktrial.v1.SheetSignature"> & {
  * Use `create(SheetSignatureSchema)` to create a new message.
  */
 export const SheetSignatureSchema: GenMessage<SheetSignature> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 8);
+  messageDesc(file_linktrial_v1_trust, 1);
 
 /**
  * @generated from message linktrial.v1.ListSigningKeysRequest
@@ -308,7 +93,7 @@ export type ListSigningKeysRequest = Message<"linktrial.v1.ListSigningKeysReques
  * Use `create(ListSigningKeysRequestSchema)` to create a new message.
  */
 export const ListSigningKeysRequestSchema: GenMessage<ListSigningKeysRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 9);
+  messageDesc(file_linktrial_v1_trust, 2);
 
 /**
  * @generated from message linktrial.v1.ListSigningKeysResponse
@@ -325,16 +110,12 @@ export type ListSigningKeysResponse = Message<"linktrial.v1.ListSigningKeysRespo
  * Use `create(ListSigningKeysResponseSchema)` to create a new message.
  */
 export const ListSigningKeysResponseSchema: GenMessage<ListSigningKeysResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 10);
+  messageDesc(file_linktrial_v1_trust, 3);
 
 /**
  * @generated from message linktrial.v1.RotateSigningKeyRequest
  */
 export type RotateSigningKeyRequest = Message<"linktrial.v1.RotateSigningKeyRequest"> & {
-  /**
-   * @generated from field: string by = 1;
-   */
-  by: string;
 };
 
 /**
@@ -342,7 +123,7 @@ export type RotateSigningKeyRequest = Message<"linktrial.v1.RotateSigningKeyRequ
  * Use `create(RotateSigningKeyRequestSchema)` to create a new message.
  */
 export const RotateSigningKeyRequestSchema: GenMessage<RotateSigningKeyRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 11);
+  messageDesc(file_linktrial_v1_trust, 4);
 
 /**
  * @generated from message linktrial.v1.RotateSigningKeyResponse
@@ -352,13 +133,6 @@ export type RotateSigningKeyResponse = Message<"linktrial.v1.RotateSigningKeyRes
    * @generated from field: repeated linktrial.v1.SigningKey keys = 1;
    */
   keys: SigningKey[];
-
-  /**
-   * unset: the key was rotated
-   *
-   * @generated from field: linktrial.v1.ChangeRequest requested = 2;
-   */
-  requested?: ChangeRequest | undefined;
 };
 
 /**
@@ -366,7 +140,7 @@ export type RotateSigningKeyResponse = Message<"linktrial.v1.RotateSigningKeyRes
  * Use `create(RotateSigningKeyResponseSchema)` to create a new message.
  */
 export const RotateSigningKeyResponseSchema: GenMessage<RotateSigningKeyResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 12);
+  messageDesc(file_linktrial_v1_trust, 5);
 
 /**
  * @generated from message linktrial.v1.GetSignedSheetRequest
@@ -383,7 +157,7 @@ export type GetSignedSheetRequest = Message<"linktrial.v1.GetSignedSheetRequest"
  * Use `create(GetSignedSheetRequestSchema)` to create a new message.
  */
 export const GetSignedSheetRequestSchema: GenMessage<GetSignedSheetRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 13);
+  messageDesc(file_linktrial_v1_trust, 6);
 
 /**
  * @generated from message linktrial.v1.GetSignedSheetResponse
@@ -410,7 +184,7 @@ export type GetSignedSheetResponse = Message<"linktrial.v1.GetSignedSheetRespons
  * Use `create(GetSignedSheetResponseSchema)` to create a new message.
  */
 export const GetSignedSheetResponseSchema: GenMessage<GetSignedSheetResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 14);
+  messageDesc(file_linktrial_v1_trust, 7);
 
 /**
  * @generated from message linktrial.v1.ListApprovalsRequest
@@ -423,7 +197,7 @@ export type ListApprovalsRequest = Message<"linktrial.v1.ListApprovalsRequest"> 
  * Use `create(ListApprovalsRequestSchema)` to create a new message.
  */
 export const ListApprovalsRequestSchema: GenMessage<ListApprovalsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 15);
+  messageDesc(file_linktrial_v1_trust, 8);
 
 /**
  * @generated from message linktrial.v1.ListApprovalsResponse
@@ -445,7 +219,7 @@ export type ListApprovalsResponse = Message<"linktrial.v1.ListApprovalsResponse"
  * Use `create(ListApprovalsResponseSchema)` to create a new message.
  */
 export const ListApprovalsResponseSchema: GenMessage<ListApprovalsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 16);
+  messageDesc(file_linktrial_v1_trust, 9);
 
 /**
  * AcceptedDriver is a digest that new sheets name for a protocol.
@@ -495,7 +269,7 @@ export type AcceptedDriver = Message<"linktrial.v1.AcceptedDriver"> & {
  * Use `create(AcceptedDriverSchema)` to create a new message.
  */
 export const AcceptedDriverSchema: GenMessage<AcceptedDriver> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 17);
+  messageDesc(file_linktrial_v1_trust, 10);
 
 /**
  * DriverOnNode is a driver as a node has registered it.
@@ -534,7 +308,7 @@ export type DriverOnNode = Message<"linktrial.v1.DriverOnNode"> & {
  * Use `create(DriverOnNodeSchema)` to create a new message.
  */
 export const DriverOnNodeSchema: GenMessage<DriverOnNode> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 18);
+  messageDesc(file_linktrial_v1_trust, 11);
 
 /**
  * @generated from message linktrial.v1.ApproveDriverRequest
@@ -568,18 +342,12 @@ export type ApproveDriverRequest = Message<"linktrial.v1.ApproveDriverRequest"> 
  * Use `create(ApproveDriverRequestSchema)` to create a new message.
  */
 export const ApproveDriverRequestSchema: GenMessage<ApproveDriverRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 19);
+  messageDesc(file_linktrial_v1_trust, 12);
 
 /**
  * @generated from message linktrial.v1.ApproveDriverResponse
  */
 export type ApproveDriverResponse = Message<"linktrial.v1.ApproveDriverResponse"> & {
-  /**
-   * unset: the driver is approved
-   *
-   * @generated from field: linktrial.v1.ChangeRequest requested = 1;
-   */
-  requested?: ChangeRequest | undefined;
 };
 
 /**
@@ -587,7 +355,7 @@ export type ApproveDriverResponse = Message<"linktrial.v1.ApproveDriverResponse"
  * Use `create(ApproveDriverResponseSchema)` to create a new message.
  */
 export const ApproveDriverResponseSchema: GenMessage<ApproveDriverResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 20);
+  messageDesc(file_linktrial_v1_trust, 13);
 
 /**
  * @generated from message linktrial.v1.UnapproveDriverRequest
@@ -614,7 +382,7 @@ export type UnapproveDriverRequest = Message<"linktrial.v1.UnapproveDriverReques
  * Use `create(UnapproveDriverRequestSchema)` to create a new message.
  */
 export const UnapproveDriverRequestSchema: GenMessage<UnapproveDriverRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 21);
+  messageDesc(file_linktrial_v1_trust, 14);
 
 /**
  * @generated from message linktrial.v1.UnapproveDriverResponse
@@ -627,7 +395,7 @@ export type UnapproveDriverResponse = Message<"linktrial.v1.UnapproveDriverRespo
  * Use `create(UnapproveDriverResponseSchema)` to create a new message.
  */
 export const UnapproveDriverResponseSchema: GenMessage<UnapproveDriverResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_trust, 22);
+  messageDesc(file_linktrial_v1_trust, 15);
 
 /**
  * @generated from service linktrial.v1.TrustService
@@ -646,8 +414,7 @@ export const TrustService: GenService<{
   },
   /**
    * RotateSigningKey makes a new key, endorsed by the one before. Signatures of
-   * existing sheets do not change. Where the orchestrator takes a second person's
-   * approval, it makes a change request instead; so does ApproveDriver.
+   * existing sheets do not change.
    *
    * @generated from rpc linktrial.v1.TrustService.RotateSigningKey
    */
@@ -697,36 +464,6 @@ export const TrustService: GenService<{
     methodKind: "unary";
     input: typeof UnapproveDriverRequestSchema;
     output: typeof UnapproveDriverResponseSchema;
-  },
-  /**
-   * ListChangeRequests returns what admins requested: what is pending first, then the newest.
-   *
-   * @generated from rpc linktrial.v1.TrustService.ListChangeRequests
-   */
-  listChangeRequests: {
-    methodKind: "unary";
-    input: typeof ListChangeRequestsRequestSchema;
-    output: typeof ListChangeRequestsResponseSchema;
-  },
-  /**
-   * ConfirmChange makes a requested change. Who requested it cannot confirm it.
-   *
-   * @generated from rpc linktrial.v1.TrustService.ConfirmChange
-   */
-  confirmChange: {
-    methodKind: "unary";
-    input: typeof ConfirmChangeRequestSchema;
-    output: typeof ConfirmChangeResponseSchema;
-  },
-  /**
-   * RefuseChange ends a request without the change; who requested it can withdraw it so.
-   *
-   * @generated from rpc linktrial.v1.TrustService.RefuseChange
-   */
-  refuseChange: {
-    methodKind: "unary";
-    input: typeof RefuseChangeRequestSchema;
-    output: typeof RefuseChangeResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_linktrial_v1_trust, 0);
