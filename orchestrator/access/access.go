@@ -104,7 +104,7 @@ func New(ctx context.Context, cfg Config) (*Access, error) {
 		crossing: http.NewCrossOriginProtection(), streams: map[*stream]struct{}{},
 		audit: auditlog.New(auditlog.Config{Store: cfg.Store, Signer: cfg.Signer, DataDir: cfg.DataDir, Logger: cfg.Logger, Now: cfg.Now}),
 	}
-	// Also where nobody logs in: secrets that an earlier version left are sealed at once.
+	// Also where nobody logs in: a key that cannot be used is known at the start.
 	if a.store != nil {
 		if err := a.openFactors(ctx); err != nil {
 			return nil, err

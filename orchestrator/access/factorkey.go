@@ -13,7 +13,6 @@ import (
 
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/filelock"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // Names of the key that seals secrets of second factors, in a data folder.
@@ -42,8 +41,7 @@ type factorKeyDocument struct {
 	Key    []byte `json:"key"`
 }
 
-// openFactors opens the key, seals what an earlier version left as it is, and logs whose
-// second factor the key does not open.
+// openFactors opens the key, and logs whose second factor it does not open.
 func (a *Access) openFactors(ctx context.Context) error {
 	var err error
 	if a.factorKey, err = openFactorKey(a.cfg.DataDir); err != nil {
@@ -55,18 +53,8 @@ func (a *Access) openFactors(ctx context.Context) error {
 	}
 	var unreadable []string
 	for _, f := range factors {
-		if f.Secret == nil {
-			if _, err := a.factorKey.open(f.UserName, f.Sealed); err != nil {
-				unreadable = append(unreadable, f.UserName)
-			}
-			continue
-		}
-		sealed, err := a.factorKey.seal(f.UserName, *f.Secret)
-		if err == nil {
-			err = a.store.SealSecondFactor(ctx, dbsqlc.SealSecondFactorParams{UserName: f.UserName, Sealed: sealed})
-		}
-		if err != nil {
-			return fmt.Errorf("seal the second factor of %s: %w", f.UserName, err)
+		if _, err := a.factorKey.open(f.UserName, f.Sealed); err != nil {
+			unreadable = append(unreadable, f.UserName)
 		}
 	}
 	if len(unreadable) > 0 {

@@ -110,21 +110,6 @@ func TestSealedForOneUser(t *testing.T) {
 	require.NoError(t, h.codeWorks("vera", secret))
 }
 
-// Secrets that an earlier version left as they are get sealed at the start, also those that
-// were not confirmed yet.
-func TestSecretsOfEarlierVersionsAreSealed(t *testing.T) {
-	h, sql := sealed(t)
-	const verasSecret, dirksSecret = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
-	sql("INSERT INTO second_factors (user_name, secret, created_at, confirmed_at) VALUES ('vera', $1, now(), now()) RETURNING user_name", verasSecret)
-	sql("INSERT INTO second_factors (user_name, secret, created_at) VALUES ('dirk', $1, $2) RETURNING user_name", dirksSecret, h.clock.now())
-	n, log := h.again(h.data)
-	require.Equal(t, "true\ntrue\n", sql("SELECT (secret IS NULL AND sealed IS NOT NULL)::text FROM second_factors"))
-	require.Empty(t, log.String())
-	require.NoError(t, n.codeWorks("vera", verasSecret))
-	_, err := confirm(n.login("dirk"), n.code(dirksSecret))
-	require.NoError(t, err)
-}
-
 // A key that others could read, or that is damaged, ends the start, and stays as it is.
 func TestKeyOfSecondFactorsRefused(t *testing.T) {
 	h, _ := sealed(t)

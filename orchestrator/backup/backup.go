@@ -214,6 +214,9 @@ func (m *Manifest) look(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, "SELECT max(version_id) FROM goose_db_version WHERE is_applied").Scan(&m.Schema); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
+	if migrations.Retired(m.Schema) {
+		return fmt.Errorf("the database was made by an earlier build of linktrial (migration %d), and no program from now on can restore a backup of it: make the backup with that build", m.Schema)
+	}
 	return nil
 }
 

@@ -191,6 +191,7 @@ func TestBackupAndRestore(t *testing.T) {
 			"cut":             {b[:len(b)/2], "cut off or damaged"},
 			"cut at end":      {b[:len(b)-4], "cut off or damaged"},
 			"newer schema":    {rewrite(t, b, ring, func(m *Manifest) { m.Schema += 900 }), "is newer than this program's"},
+			"earlier build":   {rewrite(t, b, ring, func(m *Manifest) { m.Schema = 43 }), "an earlier build whose store (migration 43) this program cannot bring up to date"},
 			"newer format":    {rewrite(t, b, ring, func(m *Manifest) { m.Format = 3 }), "format 3, expected 2"},
 			"format 1":        {archive(t, "manifest.json", `{"format":1,"version":"v0.9"}`, "store.dump", "x"), "restoring one runs commands"},
 			"changed":         {replaced(t, b, manifestFile, `"version": "v1"`, `"version": "v2"`), "was changed after it was made"},

@@ -21,6 +21,7 @@ import (
 
 	"linktrial/internal/signature"
 	"linktrial/internal/unit"
+	"linktrial/migrations"
 	"linktrial/orchestrator/postgres"
 )
 
@@ -97,7 +98,7 @@ func Restore(ctx context.Context, file string, to Source, accept Accept) (m Mani
 	return m, r.install(ctx, &m)
 }
 
-// unpackKnown unpacks a backup, and refuses one of a newer version's store.
+// unpackKnown unpacks a backup, and refuses one whose store this program cannot make.
 func unpackKnown(file, into string, accept Accept) (Manifest, error) {
 	m, err := unpack(file, into, accept)
 	if err != nil {
@@ -106,6 +107,9 @@ func unpackKnown(file, into string, accept Accept) (Manifest, error) {
 	newest, err := newestMigration()
 	if err != nil {
 		return m, err
+	}
+	if migrations.Retired(m.Schema) {
+		return m, fmt.Errorf("backup %s is of linktrial %s, an earlier build whose store (migration %d) this program cannot bring up to date (its own is migration %d): restore it with that build, save its campaigns there ('linktrial results CAMPAIGN --format json'), and import the files here ('linktrial import FILE')", file, m.Version, m.Schema, newest)
 	}
 	if m.Schema > newest {
 		return m, fmt.Errorf("backup %s is of linktrial %s, whose store (migration %d) is newer than this program's (%d): restore it with that version or a later one", file, m.Version, m.Schema, newest)
@@ -424,7 +428,7 @@ func readManifest(b []byte) (Manifest, error) {
 		return m, fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	if m.Format == 1 {
-		return m, fmt.Errorf("%s: format 1, expected %d: backups of that format are not signed, and restoring one runs commands that are written in it. Restore it with the version that made it (%.50q) on a machine of its own, start this version on that data folder, and make a new backup", manifestFile, Format, m.Version)
+		return m, fmt.Errorf("%s: format 1, expected %d: backups of that format are not signed, and restoring one runs commands that are written in it. Restore it with the version that made it (%.50q) on a machine of its own, save its campaigns there ('linktrial results CAMPAIGN --format json'), and import the files here ('linktrial import FILE')", manifestFile, Format, m.Version)
 	}
 	if m.Format != Format {
 		return m, fmt.Errorf("%s: format %d, expected %d: the backup was made by another version of linktrial", manifestFile, m.Format, Format)

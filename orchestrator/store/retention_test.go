@@ -9,12 +9,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
 	"linktrial/internal/timescaletest"
-	"linktrial/migrations"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/storetest"
@@ -172,39 +169,4 @@ func TestTimescale(t *testing.T) {
 
 	// Days 0 and 1 are of a run that goes; on day 2 begins one that stays.
 	t.Run("retention", func(t *testing.T) { retention(t, database("retention"), 2) })
-
-	t.Run("samples from before the extension", func(t *testing.T) {
-		url := database("upgrade")
-		config, err := pgx.ParseConfig(url)
-		require.NoError(t, err)
-		db := stdlib.OpenDB(*config)
-		defer db.Close()
-		p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files, goose.WithDisableGlobalRegistry(true))
-		require.NoError(t, err)
-		_, err = p.UpTo(t.Context(), 12)
-		require.NoError(t, err)
-		conn := connect(t, url)
-		for _, sql := range []string{
-			"CREATE TABLE plain (LIKE samples INCLUDING ALL)", "DROP TABLE samples", "ALTER TABLE plain RENAME TO samples",
-		} {
-			_, err := conn.Exec(t.Context(), sql)
-			require.NoError(t, err, sql)
-		}
-		require.Zero(t, count(t, conn, "SELECT count(*) FROM timescaledb_information.hypertables"))
-		// The run's own rows are not what this is about.
-		_, err = conn.Exec(t.Context(), "SET session_replication_role = replica")
-		require.NoError(t, err)
-		for _, day := range []int{0, 3} {
-			_, err = conn.Exec(t.Context(), "INSERT INTO samples (at, run_id, trial, attempt, flow, side, elapsed_ns, sent_bytes) VALUES ($1, 'made-1', 0, 1, 0, 'client', 0, 1)", noon.AddDate(0, 0, day))
-			require.NoError(t, err)
-		}
-		_, err = conn.Exec(t.Context(), `INSERT INTO runs (id, campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds)
-			VALUES ('made-1', 'made', 0, '', encode(sha256(''), 'hex'), '', '', 0, 0, '{}')`)
-		require.NoError(t, err)
-		_, err = p.UpTo(t.Context(), 13)
-		require.NoError(t, err)
-		require.Equal(t, 1, count(t, conn, "SELECT count(*) FROM timescaledb_information.hypertables WHERE hypertable_name = 'samples'"))
-		require.Equal(t, 2, count(t, conn, "SELECT count(*) FROM timescaledb_information.chunks"))
-		require.Equal(t, 1, count(t, conn, "SELECT count(*) FROM sample_spans WHERE first_at = $1 AND last_at = $2", noon, noon.AddDate(0, 0, 3)))
-	})
 }

@@ -150,6 +150,9 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 		return fmt.Errorf("migrations: %w", err)
 	}
 	sources := p.ListSources()
+	if migrations.Retired(have) {
+		return fmt.Errorf("the database was made by an earlier build of Linktrial, and this one cannot bring it up to date: its schema is version %d, expected %d; nothing was changed. Keep it, and start with a new data folder (--data) or an empty database (--database). To take results along, save each campaign with the earlier build ('linktrial results CAMPAIGN --format json'), and import the files here ('linktrial import FILE')", have, sources[len(sources)-1].Version)
+	}
 	if newest := sources[len(sources)-1].Version; have > newest {
 		return fmt.Errorf("the database is of a newer Linktrial: its schema is version %d, this one knows %d", have, newest)
 	}

@@ -71,7 +71,7 @@ func (q *Queries) InsertRecoveryCode(ctx context.Context, arg InsertRecoveryCode
 
 const proposeSecondFactor = `-- name: ProposeSecondFactor :execrows
 INSERT INTO second_factors (user_name, sealed, created_at) VALUES ($1, $2, $3)
-ON CONFLICT (user_name) DO UPDATE SET sealed = EXCLUDED.sealed, secret = NULL, created_at = EXCLUDED.created_at WHERE second_factors.confirmed_at IS NULL
+ON CONFLICT (user_name) DO UPDATE SET sealed = EXCLUDED.sealed, created_at = EXCLUDED.created_at WHERE second_factors.confirmed_at IS NULL
 `
 
 type ProposeSecondFactorParams struct {
@@ -100,23 +100,8 @@ func (q *Queries) RecoveryCodesLeft(ctx context.Context, userName string) (int32
 	return codes, err
 }
 
-const sealSecondFactor = `-- name: SealSecondFactor :exec
-UPDATE second_factors SET sealed = $2, secret = NULL WHERE user_name = $1 AND secret IS NOT NULL
-`
-
-type SealSecondFactorParams struct {
-	UserName string
-	Sealed   []byte
-}
-
-// One that an earlier version left as it is.
-func (q *Queries) SealSecondFactor(ctx context.Context, arg SealSecondFactorParams) error {
-	_, err := q.db.Exec(ctx, sealSecondFactor, arg.UserName, arg.Sealed)
-	return err
-}
-
 const secondFactor = `-- name: SecondFactor :one
-SELECT user_name, secret, created_at, confirmed_at, last_step, sealed FROM second_factors WHERE user_name = $1
+SELECT user_name, created_at, confirmed_at, last_step, sealed FROM second_factors WHERE user_name = $1
 `
 
 func (q *Queries) SecondFactor(ctx context.Context, userName string) (SecondFactor, error) {
@@ -124,7 +109,6 @@ func (q *Queries) SecondFactor(ctx context.Context, userName string) (SecondFact
 	var i SecondFactor
 	err := row.Scan(
 		&i.UserName,
-		&i.Secret,
 		&i.CreatedAt,
 		&i.ConfirmedAt,
 		&i.LastStep,
@@ -134,7 +118,7 @@ func (q *Queries) SecondFactor(ctx context.Context, userName string) (SecondFact
 }
 
 const secondFactors = `-- name: SecondFactors :many
-SELECT user_name, secret, created_at, confirmed_at, last_step, sealed FROM second_factors ORDER BY user_name
+SELECT user_name, created_at, confirmed_at, last_step, sealed FROM second_factors ORDER BY user_name
 `
 
 func (q *Queries) SecondFactors(ctx context.Context) ([]SecondFactor, error) {
@@ -148,7 +132,6 @@ func (q *Queries) SecondFactors(ctx context.Context) ([]SecondFactor, error) {
 		var i SecondFactor
 		if err := rows.Scan(
 			&i.UserName,
-			&i.Secret,
 			&i.CreatedAt,
 			&i.ConfirmedAt,
 			&i.LastStep,

@@ -90,22 +90,6 @@ type Campaign struct {
 	Caveats   []string
 }
 
-type ChangeRequest struct {
-	ID          string
-	Hash        []byte
-	Action      string
-	Protocol    string
-	Digest      string
-	Reason      string
-	KeyID       string
-	RequestedBy string
-	RequestedAt time.Time
-	ExpiresAt   time.Time
-	DecidedBy   *string
-	DecidedAt   *time.Time
-	Confirmed   *bool
-}
-
 type ClockOffset struct {
 	RunID    string
 	Node     string
@@ -528,7 +512,6 @@ type Schedule struct {
 
 type SecondFactor struct {
 	UserName    string
-	Secret      *string
 	CreatedAt   time.Time
 	ConfirmedAt *time.Time
 	LastStep    int64

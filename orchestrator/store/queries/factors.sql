@@ -4,14 +4,10 @@ SELECT * FROM second_factors WHERE user_name = $1;
 -- name: SecondFactors :many
 SELECT * FROM second_factors ORDER BY user_name;
 
--- name: SealSecondFactor :exec
--- One that an earlier version left as it is.
-UPDATE second_factors SET sealed = $2, secret = NULL WHERE user_name = $1 AND secret IS NOT NULL;
-
 -- name: ProposeSecondFactor :execrows
 -- Replaces one that is not confirmed.
 INSERT INTO second_factors (user_name, sealed, created_at) VALUES ($1, $2, $3)
-ON CONFLICT (user_name) DO UPDATE SET sealed = EXCLUDED.sealed, secret = NULL, created_at = EXCLUDED.created_at WHERE second_factors.confirmed_at IS NULL;
+ON CONFLICT (user_name) DO UPDATE SET sealed = EXCLUDED.sealed, created_at = EXCLUDED.created_at WHERE second_factors.confirmed_at IS NULL;
 
 -- name: ConfirmSecondFactor :execrows
 UPDATE second_factors SET confirmed_at = $3, last_step = $4 WHERE user_name = $1 AND sealed = $2 AND confirmed_at IS NULL;
