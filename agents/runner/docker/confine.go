@@ -20,7 +20,9 @@ import (
 // filter lets its packets out by the radio's interface alone ([radioonly]), and the
 // sockets that it can make are those that this filter sees: a packet socket writes past it, a
 // Unix socket can reach abstract names of the same namespace, a netfilter socket
-// could remove the rule.
+// could remove the rule. Drivers cannot have the radio's interface in a namespace of their
+// own instead: the agent pings, captures and, in-band, communicates on it, and an emulated
+// radio's is a TUN device that the emulator holds.
 
 // user is as whom a driver runs: the image's user in the agent's group for
 // drivers. The image's own group comes besides, for the files that it may read.

@@ -8,7 +8,8 @@
 // be another path. What it sends leaves by the radio's interface alone
 // ([Config.Device]). It has the capabilities that its manifest asks for and no
 // others, a root file system that it cannot write, and bounds on memory,
-// processor time and processes.
+// processor time and processes. Its first process is the engine's init, which ends when
+// the driver does; the kernel ends all others of the PID namespace before that is reported.
 //
 // Comes in: the engine's images with [LabelProtocol], contract parameters. Goes
 // out: running containers ([executor.Process]) and the state of each driver.
