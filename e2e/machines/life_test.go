@@ -158,7 +158,7 @@ func TestRevocation(t *testing.T) {
 }
 
 // How long a node still has once it is revoked: until the call that waits has ended, and
-// until a further call on the same connection was refused. docs/security.md has the figures.
+// until a further call on the same connection was refused. docs/security-nodes.md has the values.
 func TestTimeUntilRevokedNodeIsCutOff(t *testing.T) {
 	const rounds = 20
 	o := serve(t, nil)

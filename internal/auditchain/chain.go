@@ -1,7 +1,33 @@
 // Package auditchain is what holds the audit log together: the hash of an entry over
 // the one before it, signed heads, the file of an export, and the check of all three.
 // Comes in: entries and heads, from a store, the API or a file. Goes out: hashes, lines,
-// the first entry that is not as it was written. Pure; docs/security.md has the bytes.
+// the first entry that is not as it was written. Pure.
+//
+// Numbers are big-endian. A text is its length in bytes as 4 bytes, and its UTF-8. The
+// hash of an entry is the SHA-256 of
+//
+//	"linktrial audit entry v1" NUL
+//	hash of the entry before    32 bytes; of the first entry, zeros
+//	number                      8 bytes
+//	time                        8 bytes, signed: microseconds since 1970-01-01 00:00:00 UTC
+//	user, via, address, action, detail, outcome, message    seven texts, in this order
+//
+// A signed head is an Ed25519 signature over
+//
+//	"linktrial audit head v1" NUL
+//	number of the entry         8 bytes
+//	hash of the entry           32 bytes
+//	time of the signature       8 bytes, as above
+//
+// Numbers of entries rise by one. Only among entries from before the chain (schema 29) may
+// numbers be missing.
+//
+// An export has a JSON object a line. The first one has format ("linktrial audit log"),
+// version (1), exported (a time) and keys: the orchestrator's public keys with their
+// endorsements. An entry has id, at, user, via, address, action, detail, outcome, message
+// and hash (hexadecimal); a head, which follows its entry, has head (the entry's number),
+// hash, signed (a time), key (the identity of the key) and signature (base64). The last
+// entry has a head.
 package auditchain
 
 import (

@@ -49,7 +49,7 @@ func head(private ed25519.PrivateKey, e Entry) Head {
 	return h
 }
 
-// The bytes are those of docs/security.md, written here once more by hand.
+// The bytes are those of the package's documentation, written here once more by hand.
 func TestHashedBytes(t *testing.T) {
 	e := log(1)[0]
 	b := []byte("linktrial audit entry v1\x00")

@@ -94,7 +94,7 @@ func TestSaboteur(t *testing.T) {
 		allowed []string
 	}{
 		"a user for each node": {0o755, "user 1990000001", nil},
-		// Then drivers are of the agent's user (docs/security.md).
+		// Then drivers are of the agent's user (docs/security-drivers.md).
 		"a folder that root alone enters": {0o700, "user 0", []string{"user", "signal", "environment", "files of a process", "size of the journal of client", "size of the journal of server"}},
 	} {
 		t.Run(name, func(t *testing.T) {

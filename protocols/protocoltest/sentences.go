@@ -12,7 +12,7 @@ var untested = map[string]string{
 	"P14": "which option asks for a log is the driver's own; its tests hold it (protocols/quic)",
 	"P15": "a log of this size takes a transfer of minutes; tests of the driver hold it (protocols/quic)",
 	"P16": "which option asks for a log is the driver's own; its tests hold it (protocols/quic)",
-	"R14": "what a driver may change on a node is its own; tests of the driver hold it (protocols/tcp), and in runs in real time the agents, for [settings of the radio](../../docs/security.md#what-a-dishonest-driver-can-still-do)",
+	"R14": "what a driver may change on a node is its own; tests of the driver hold it (protocols/tcp), and in runs in real time the agents, for [settings of the radio](../../docs/security-drivers.md#what-a-dishonest-driver-can-still-do)",
 	"W5":  "both ends of a stream are the driver's, whose bytes the suite cannot make; tests of protocols/harness and protocols/cxx hold it",
 	"D3":  "both ends of a stream are the driver's, whose bytes the suite cannot make; tests of protocols/harness and protocols/cxx hold it",
 	"D4":  "both ends of a stream are the driver's, whose bytes the suite cannot make; tests of protocols/harness and protocols/cxx hold it",

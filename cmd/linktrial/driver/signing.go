@@ -30,7 +30,7 @@ func newSigning(s *setting.Settings) *cobra.Command {
 		GroupID: setting.GroupPeople,
 		Short:   "Print and rotate the keys that sign run sheets",
 		Long: `The orchestrator signs every run sheet, and agents follow only sheets that are signed
-with a key that they trust (docs/security.md).`,
+with a key that they trust (docs/security-nodes.md).`,
 	}
 	cmd.AddCommand(newSigningKeys(s), newSigningRotate(s))
 	return cmd

@@ -77,7 +77,7 @@ func newAgent(s *setting.Settings) *cobra.Command {
 	f.StringVar(&cfg.Drivers.Runner, "runner", agent.RunnerExec, "how drivers run: exec, as processes (those that have only an image, as containers), or docker, as containers")
 	f.StringVar(&cfg.Drivers.Engine, "engine", "", "address of the container engine (default: DOCKER_HOST, else its usual socket)")
 	f.StringToStringVar(&cfg.Drivers.Images, "image", nil, "PROTOCOL=IMAGE, the image that carries a protocol (default: the engine's image with its label)")
-	f.BoolVar(&cfg.Drivers.Unconfined, "unconfined", false, "let drivers that run as processes do all that the agent may (docs/security.md: what a driver reaches)")
+	f.BoolVar(&cfg.Drivers.Unconfined, "unconfined", false, "let drivers that run as processes do all that the agent may (docs/security-drivers.md: what a driver reaches)")
 	f.StringArrayVar(&cfg.Drivers.Reads, "driver-reads", setting.DriverReads(), "file or folder that confined drivers read and execute, beyond the system's and their own, such as an interpreter's; can be given several times (or LINKTRIAL_DRIVER_READS)")
 	f.StringVar(&cfg.Radio, "radio", "", "profile of the attached radio (a real one)")
 	f.StringVar(&cfg.RadioControl, "radio-control", "", "control socket of the emulated radio network (instead of --radio)")
