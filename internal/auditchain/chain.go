@@ -19,8 +19,7 @@
 //	hash of the entry           32 bytes
 //	time of the signature       8 bytes, as above
 //
-// Numbers of entries rise by one. Only among entries from before the chain (schema 29) may
-// numbers be missing.
+// Numbers of entries rise by one. Some may be missing where the hashes still continue.
 //
 // An export has a JSON object a line. The first one has format ("linktrial audit log"),
 // version (1), exported (a time) and keys: the orchestrator's public keys with their
