@@ -14,9 +14,11 @@ import (
 )
 
 // attemptsOf lists verdicts and reasons of a trial's attempts.
-func attemptsOf(t *report.Trial) string {
+func attemptsOf(t *report.Trial) string { return verdicts(t.Attempts) }
+
+func verdicts(attempts []report.Attempt) string {
 	var out []string
-	for _, a := range t.Attempts {
+	for _, a := range attempts {
 		out = append(out, strings.TrimSpace(string(a.Verdict)+" "+a.Reason))
 	}
 	return strings.Join(out, ", ")

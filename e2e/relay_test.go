@@ -41,10 +41,11 @@ func TestKillRelay(t *testing.T) {
 	checkRun(t, ds)
 	run := ds.Runs[0]
 	for i, want := range []string{"succeeded", "invalid relay-down, succeeded", "invalid relay-down, succeeded", "succeeded"} {
-		if got := attemptsOf(&run.Trials[i]); got != want {
-			t.Errorf("trial %d: %s, expected %s", i, got, want)
+		attempts := attemptsLeft(&run.Trials[i])
+		if got := verdicts(attempts); got != want {
+			t.Fatalf("trial %d: %s, expected %s", i, got, want)
 		}
-		if a := run.Trials[i].Attempts[0]; a.Duration > 40*time.Second {
+		if a := attempts[0]; a.Duration > 40*time.Second {
 			t.Errorf("trial %d took %s", i, a.Duration)
 		}
 	}
