@@ -48,7 +48,7 @@ var procedures = map[string]map[string]rule{
 	},
 	"AgentService": {"Register": node, "Poll": node, "Deliver": node, "Clock": node, "ReportPreflight": node},
 	"CatalogService": {
-		"GetSource": see, "ListProtocols": see,
+		"GetSource": see, "GetLanguage": see, "ListProtocols": see,
 		"SaveTopology": direct, "DeleteTopology": direct, "SaveProfile": direct, "DeleteProfile": direct, "CheckProtocol": direct,
 	},
 	"ControlService": {

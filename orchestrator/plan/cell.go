@@ -13,9 +13,7 @@ import (
 )
 
 const (
-	maxGroups   = 200
-	maxExcludes = 500
-	maxFailed   = 200 // combinations of a sweep that are tried although they are wrong: each value is noted once
+	maxFailed = 200 // combinations of a sweep that are tried although they are wrong: each value is noted once
 )
 
 // groups reads the experiments of a plan; each takes from the plan what it does not state.
@@ -26,7 +24,7 @@ func (ps *parser) groups(v yamldoc.Value, r yamldoc.Mapping) {
 		return
 	}
 	for _, e := range list {
-		m := e.Mapping("name", "notes", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "probes", "iterations", "limits", "valid", "sample_interval")
+		m := groupKeys.Read(e)
 		n := name(m.Field("name"))
 		if n != "" && slices.Contains(ps.plan.Groups, n) {
 			m.Field("name").Problem("group %q is given twice", n)
@@ -36,7 +34,7 @@ func (ps *parser) groups(v yamldoc.Value, r yamldoc.Mapping) {
 			ps.plan.Notes = append(ps.plan.Notes, n+": "+note)
 		}
 		if e.IsMapping() {
-			ps.cells(n, m, r)
+			ps.cells(n, m.Mapping, r)
 		}
 	}
 }
@@ -145,7 +143,7 @@ func (ps *parser) baseCell(group string, g yamldoc.Mapping) Cell {
 		return base
 	}
 	if f := g.Field("iterations"); f.Present() {
-		base.Iterations = iterations(f)
+		base.Iterations = planKeys.Fields(g).Int("iterations")
 	}
 	if f := g.Field("limits"); f.Present() {
 		base.Limits = limits(f)
@@ -154,7 +152,7 @@ func (ps *parser) baseCell(group string, g yamldoc.Mapping) Cell {
 		base.Valid = ps.valid(f)
 	}
 	if f := g.Field("sample_interval"); f.Present() {
-		base.SampleInterval = interval(f)
+		base.SampleInterval = planKeys.Fields(g).Duration("sample_interval")
 	}
 	ps.choose(&base, g.Field("treatments"))
 	return base

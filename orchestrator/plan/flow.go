@@ -10,14 +10,6 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// Bounds of a trial's flows.
-const (
-	maxEntries  = 100    // of a list of flows
-	maxFlows    = 1000   // of a trial, an on/off source being one
-	maxOnTimes  = 20_000 // of all on/off sources of a trial, on average
-	maxDuration = 7 * 24 * time.Hour
-)
-
 // flows reads what a trial is made of; nothing is one transfer.
 func (ps *parser) flows(v yamldoc.Value) []FlowSpec {
 	if !v.Present() {
@@ -83,18 +75,17 @@ func perTrial(flows []FlowSpec) (n float64) {
 }
 
 func (ps *parser) flowSpec(v yamldoc.Value, treatments []string) FlowSpec {
-	keys := []string{"count", "from", "to", "start", "spacing", "size", "duration", "on_off"}
+	keys := flowKeys
 	if treatments != nil {
-		keys = append(keys, "treatment")
+		keys = mixFlowKeys
 	}
-	m := v.Mapping(keys...)
-	roles := []string{string(radio.RoleClient), string(radio.RoleRelay), string(radio.RoleServer)}
+	m := keys.Read(v)
 	f := FlowSpec{
-		Count:   int(m.Field("count").Int(1, 1, maxFlows)),
-		From:    radio.Role(m.Field("from").OneOf(string(radio.RoleClient), roles...)),
-		To:      radio.Role(m.Field("to").OneOf(string(radio.RoleServer), roles...)),
-		Start:   span(m.Field("start"), 0, 0, maxDuration),
-		Spacing: span(m.Field("spacing"), 0, 0, time.Hour),
+		Count:   m.Int("count"),
+		From:    radio.Role(m.Word("from")),
+		To:      radio.Role(m.Word("to")),
+		Start:   m.Duration("start"),
+		Spacing: m.Duration("spacing"),
 	}
 	if treatments != nil {
 		at := m.Field("treatment").Required()
@@ -118,15 +109,14 @@ func (ps *parser) flowSpec(v yamldoc.Value, treatments []string) FlowSpec {
 		}
 	}
 	if d := m.Field("duration"); d.Present() {
-		f.Duration = span(d, time.Second, time.Millisecond, maxDuration)
+		f.Duration = m.DurationOr("duration", time.Second)
 		if m.Field("size").Present() {
 			d.Problem("a flow ends by its size or by its duration, not by both")
 		}
 	}
 	if o := m.Field("on_off"); o.Present() {
-		om := o.Mapping("on", "idle")
-		f.OnMean = span(om.Field("on").Required(), time.Second, time.Millisecond, maxDuration)
-		f.IdleMean = span(om.Field("idle").Required(), time.Second, 0, maxDuration)
+		om := onOffKeys.Read(o)
+		f.OnMean, f.IdleMean = om.DurationOr("on", time.Second), om.DurationOr("idle", time.Second)
 		if f.Duration == 0 {
 			o.Problem("a source that goes on and off needs a duration")
 		}
@@ -146,7 +136,7 @@ func (ps *parser) mixes(v yamldoc.Value) {
 		return
 	}
 	for _, e := range list {
-		m := e.Mapping("name", "label", "flows", "probes")
+		m := mixKeys.Read(e)
 		x := Mix{Name: name(m.Field("name"))}
 		x.Label = ps.label(m.Field("label"), m.Field("name"), x.Name)
 		x.Flows = ps.flowList(m.Field("flows").Required(), slices.Clip(append([]string{}, treatments...)))

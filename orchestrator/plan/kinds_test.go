@@ -3,12 +3,10 @@ package plan_test
 import (
 	"archive/tar"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +17,7 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
-	"linktrial/internal/yamldoc"
+	"linktrial/internal/yamlschema"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/plan"
 )
@@ -47,46 +45,40 @@ func kindPlans(t *testing.T) (*catalog.Catalog, map[string][]byte) {
 }
 
 // unstated are keys and words that no campaign can have, with the reason. The test of
-// words holds that they are refused.
+// words holds that no plan has them.
 var unstated = map[string]string{
 	"flows.from=server": "listeners are at the server, and a flow leads to another node",
 	"flows.to=client":   "listeners are at the server",
 	"flows.to=relay":    "listeners are at the server",
-	"probes.from=relay": "probes lead from client to server or back",
-	"probes.to=relay":   "probes lead from client to server or back",
 }
 
-// declared is what the language of plans has, and what plans use of it: "treatments.via.at"
-// is a key, "order=random" a word that it takes.
+// declared is what the language of plans has, and what plans use of it: "treatments.at"
+// is a key of the mapping treatments, "the plan.order=random" a word that a key takes.
 type declared struct{ known, used map[string]bool }
 
 // TestKindsHaveAllOfTheLanguage holds that every key of the language of plans, and every
 // word of those from which a key takes one, is in a plan of e2e/kinds: so that pages,
-// figures and exports are tried with it. What the language has is read from what it
-// answers to a key or word that it does not have.
+// figures and exports are tried with it.
 func TestKindsHaveAllOfTheLanguage(t *testing.T) {
 	cat, texts := kindPlans(t)
 	d := declared{map[string]bool{}, map[string]bool{}}
+	for _, m := range plan.Language.Mappings() {
+		for _, k := range m.Keys {
+			d.known[m.Name+"."+k.Name] = true
+			for _, word := range k.Form.Words {
+				d.known[m.Name+"."+k.Name+"="+word] = true
+			}
+		}
+	}
 	for file, text := range texts {
 		if _, err := plan.Parse(nil, file, text, cat); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		var doc yaml.Node
+		var doc any
 		if err := yaml.Unmarshal(text, &doc); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		d.walk(doc.Content[0], "", func() yamldoc.Problems {
-			changed, err := yaml.Marshal(&doc)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var problems yamldoc.Problems
-			// No problem: a name or a label.
-			if _, err := plan.Parse(nil, file, changed, cat); err != nil && !errors.As(err, &problems) {
-				t.Fatalf("%s with what the language does not have: %v", file, err)
-			}
-			return problems
-		})
+		d.use(yamlschema.Of(plan.Language.Root), doc)
 	}
 	if len(d.known) < 120 {
 		t.Errorf("the language has %d keys and words, of which this test knows how to find more: %v", len(d.known), d.known)
@@ -103,58 +95,44 @@ func TestKindsHaveAllOfTheLanguage(t *testing.T) {
 	}
 }
 
-const nothingLike = "there-is-nothing-like-this"
-
-var (
-	index     = regexp.MustCompile(`\[\d+\]`)
-	ofKey     = regexp.MustCompile(`^unknown key "` + nothingLike + `".*; there are (.*)$`)
-	ofWord    = regexp.MustCompile(`: unknown "` + nothingLike + `".*; there are (.*)$`)
-	ownNames  = regexp.MustCompile(`(^|\.)(where|relative_to|best|flat_from|size|options|exclude)$`) // keys are names of the plan's own, or a driver's
-	inGroups  = regexp.MustCompile(`^(groups|mixes)\.(flows|probes|sweep|limits|valid)(\.|$)`)
-	pathParts = func(path string) string {
-		// A list of flows, probes or axes is the same wherever it stands.
-		return inGroups.ReplaceAllString(index.ReplaceAllString(path, ""), "$2$3")
-	}
-)
-
-// walk puts a key and a word into each place of a plan in turn, and notes what it could
-// have been. It leaves the tree as it was.
-func (d *declared) walk(n *yaml.Node, path string, parse func() yamldoc.Problems) {
-	learn := func(answer *regexp.Regexp, as string) {
-		for _, p := range parse() {
-			if m := answer.FindStringSubmatch(p.Message); m != nil {
-				for what := range strings.SplitSeq(m[1], ", ") {
-					d.known[pathParts(strings.TrimPrefix(as+what, "."))] = true
-				}
-				return
+// use notes the keys and words of a value.
+func (d *declared) use(f yamlschema.Form, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		m := mappingOf(f)
+		if m == nil {
+			return // keys are names of the plan's own, or a driver's
+		}
+		for key, value := range v {
+			k := m.Key(key)
+			if k == nil {
+				continue
 			}
+			d.used[m.Name+"."+key] = true
+			if m.Name == "groups" {
+				d.used[plan.Language.Root.Name+"."+key] = true // what a group states in the plan's place
+			}
+			d.used[m.Name+"."+key+"="+fmt.Sprint(value)] = true
+			d.use(k.Form, value)
+		}
+	case []any:
+		for _, e := range v {
+			d.use(f, e)
 		}
 	}
-	place := pathParts(path)
-	switch n.Kind {
-	case yaml.MappingNode:
-		if ownNames.MatchString(place) {
-			return
-		}
-		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: nothingLike}, &yaml.Node{Kind: yaml.ScalarNode, Value: "1"})
-		learn(ofKey, place+".")
-		n.Content = n.Content[:len(n.Content)-2]
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
-			d.used[pathParts(key)] = true
-			d.walk(n.Content[i+1], key, parse)
-		}
-	case yaml.SequenceNode:
-		for i, c := range n.Content {
-			d.walk(c, fmt.Sprintf("%s[%d]", path, i), parse)
-		}
-	case yaml.ScalarNode:
-		d.used[place+"="+n.Value] = true
-		was := *n
-		n.Value, n.Tag, n.Style = nothingLike, "!!str", 0
-		learn(ofWord, place+"=")
-		*n = was
+}
+
+// mappingOf is the mapping with keys that a value of the form is, or that it lists.
+func mappingOf(f yamlschema.Form) *yamlschema.Mapping {
+	if f.Mapping != nil && len(f.Mapping.Keys) > 0 {
+		return f.Mapping
 	}
+	for _, e := range f.Elements {
+		if m := mappingOf(e); m != nil {
+			return m
+		}
+	}
+	return nil
 }
 
 // TestKindsHaveEveryForm holds that what a key alone does not tell is in a plan of

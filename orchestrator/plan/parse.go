@@ -7,33 +7,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
+	"linktrial/internal/yamlschema"
 	"linktrial/protocols/contract"
-)
-
-// Bounds of a plan. They are far beyond any field trial (the largest of the plans
-// that come with Linktrial has 140 runs, 1840 trials and 4424 flows) and keep a
-// slip of the pen from becoming a sheet that no node can hold. What a plan makes
-// is counted before any of it is made.
-const (
-	maxIterations = 10_000
-	maxAttempts   = 100
-
-	// MaxTreatments is how many treatments a plan may have; mixes have the same bound.
-	MaxTreatments = 200
-
-	maxSizes      = 1000
-	maxCells      = 1_000
-	maxTrials     = 100_000 // a campaign of so many was measured (docs/size.md)
-	maxFlowsInAll = 200_000 // of all trials, an on-time of an on/off source being one
-	maxRunTrials  = 50_000  // of one run, whose sheet agents get in one answer and keep in memory
-	maxListed     = 50_000  // treatments of all runs, those that are missing included
-	maxNotes      = 1000
 )
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,47}$`)
@@ -55,8 +35,7 @@ func Parse(stop func() error, file string, text []byte, cat Catalog) (*Plan, err
 	if ps.stop == nil {
 		ps.stop = func() error { return nil }
 	}
-	ps.read(d.Root().Mapping("name", "title", "notes", "groups", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "mixes", "probes",
-		"iterations", "order", "seed", "limits", "valid", "control", "control_share", "sample_interval", "capture", "published"))
+	ps.read(planKeys.Read(d.Root()))
 	if ps.stopped != nil {
 		return nil, ps.stopped
 	}
@@ -98,7 +77,7 @@ type parser struct {
 	varied map[string]*radio.Profile
 }
 
-func (ps *parser) read(r yamldoc.Mapping) {
+func (ps *parser) read(r yamlschema.Fields) {
 	p := ps.plan
 	p.Name = name(r.Field("name"))
 	p.Title = r.Field("title").Label(p.Name)
@@ -106,26 +85,26 @@ func (ps *parser) read(r yamldoc.Mapping) {
 	ps.treatments(r.Field("treatments").Required())
 	ps.mixes(r.Field("mixes"))
 
-	p.Iterations = iterations(r.Field("iterations").Required())
-	p.Order = TreatmentOrder(r.Field("order").OneOf(string(OrderFixed), string(OrderFixed), string(OrderRandom), string(OrderCounterbalanced)))
+	p.Iterations = r.Int("iterations")
+	p.Order = TreatmentOrder(r.Word("order"))
 	p.Seed = r.Field("seed").Required().Uint64(0)
 	p.Limits = limits(r.Field("limits"))
 	p.Valid = ps.valid(r.Field("valid"))
-	p.Control = runsheet.Control(r.Field("control").OneOf(string(runsheet.ControlOutOfBand), string(runsheet.ControlOutOfBand), string(runsheet.ControlInBand)))
+	p.Control = runsheet.Control(r.Word("control"))
 	p.ControlShare = controlShare(r.Field("control_share"), p.Control)
-	p.SampleInterval = interval(r.Field("sample_interval"))
-	p.Capture = r.Field("capture").Bool(false)
+	p.SampleInterval = r.Duration("sample_interval")
+	p.Capture = r.Bool("capture")
 
 	if g := r.Field("groups"); g.Present() {
-		ps.groups(g, r)
+		ps.groups(g, r.Mapping)
 	} else {
-		ps.cells("", r, r)
+		ps.cells("", r.Mapping, r.Mapping)
 	}
-	ps.checkProbes(r)
-	if ps.bounded(r); r.OK() {
+	ps.checkProbes(r.Mapping)
+	if ps.bounded(r.Mapping); r.OK() {
 		ps.make()
 	}
-	ps.published(r)
+	ps.published(r.Mapping)
 
 	if p.Order == OrderCounterbalanced {
 		ps.noteBalance()
@@ -211,20 +190,14 @@ func controlShare(v yamldoc.Value, c runsheet.Control) float64 {
 	return *percent / 100
 }
 
-func iterations(v yamldoc.Value) int { return int(v.Int(1, 1, maxIterations)) }
-
-func interval(v yamldoc.Value) time.Duration {
-	return span(v, 100*time.Millisecond, 10*time.Millisecond, time.Hour)
-}
-
 func limits(v yamldoc.Value) runsheet.Limits {
-	m := v.Mapping("connect", "transfer", "attempts", "pause", "wait")
+	m := limitsKeys.Read(v)
 	l := runsheet.Limits{
-		Connect:  span(m.Field("connect"), 30*time.Second, 100*time.Millisecond, 7*24*time.Hour),
-		Transfer: span(m.Field("transfer"), 5*time.Minute, 100*time.Millisecond, 7*24*time.Hour),
-		Attempts: int(m.Field("attempts").Int(1, 1, maxAttempts)),
-		Pause:    span(m.Field("pause"), 0, 0, 24*time.Hour),
-		Wait:     span(m.Field("wait"), runsheet.DefaultWait, time.Second, 7*24*time.Hour),
+		Connect:  m.Duration("connect"),
+		Transfer: m.Duration("transfer"),
+		Attempts: m.Int("attempts"),
+		Pause:    m.Duration("pause"),
+		Wait:     m.Duration("wait"),
 	}
 	if l.Wait == runsheet.DefaultWait {
 		l.Wait = 0 // as in sheets of plans from before there was the key
@@ -258,15 +231,6 @@ func name(v yamldoc.Value) string {
 		v.Problem("%q, expected lower-case letters, digits and hyphens, at most 48", s)
 	}
 	return s
-}
-
-func span(v yamldoc.Value, def, lo, hi time.Duration) time.Duration {
-	d := v.Duration(def)
-	if d < lo || d > hi {
-		v.Problem("expected %s to %s, found %s", lo, hi, d)
-		return def
-	}
-	return d
 }
 
 // oneOrMany reads a value that may be a list or one of its elements.

@@ -14,9 +14,6 @@ import (
 	"linktrial/protocols/probe/pattern"
 )
 
-// maxProbes is how many probes run at once.
-const maxProbes = 20
-
 // ProbeSpec is one probe of a plan.
 type ProbeSpec struct {
 	Treatment string
@@ -39,16 +36,16 @@ func (ps *parser) probes(v yamldoc.Value, mix bool) (out []ProbeSpec) {
 		all = append(all, t.Name)
 	}
 	for _, e := range list {
-		keys := []string{"treatment", "from", "to"}
+		keys := probeKeys
+		if mix {
+			keys = mixProbeKeys
+		}
+		m := keys.Read(e)
+		p := ProbeSpec{Beside: true}
 		if !mix {
-			keys = append(keys, "alone", "beside")
+			p.Alone, p.Beside = m.Duration("alone"), m.Bool("beside")
 		}
-		m := e.Mapping(keys...)
-		p := ProbeSpec{
-			Alone:  span(m.Field("alone"), 0, 0, maxDuration),
-			Beside: m.Field("beside").Bool(true),
-		}
-		ps.probeWay(m, &p)
+		ps.probeWay(m.Mapping, &p)
 		at := m.Field("treatment").Required()
 		if p.Treatment = at.String(""); !ps.misnamed {
 			p.Treatment, _ = known(at, "treatment", all)

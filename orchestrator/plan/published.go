@@ -46,11 +46,7 @@ const (
 	MetricCompleted Metric = "completed-share"
 )
 
-var metrics = []string{string(MetricNormalised), string(MetricGain), string(MetricKBps), string(MetricKbitps), string(MetricMbitps),
-	string(MetricFlowMbitps), string(MetricTimeouts), string(MetricCompleted)}
-
-// maxPublished bounds the rows and the figures of a paper; each is sought among all runs.
-const maxPublished = 1000
+var metrics = []Metric{MetricNormalised, MetricGain, MetricKBps, MetricKbitps, MetricMbitps, MetricFlowMbitps, MetricTimeouts, MetricCompleted}
 
 // Ideal as a figure's treatment is the all-knowing sender.
 const Ideal = "ideal"
@@ -95,7 +91,7 @@ func (ps *parser) published(r yamldoc.Mapping) {
 	if !v.Present() {
 		return
 	}
-	m := v.Mapping("source", "rows", "figures")
+	m := publishedKeys.Read(v)
 	src := m.Field("source").Required().String("")
 	if !r.OK() || len(ps.plan.Cells) == 0 {
 		return // the names have problems of their own; do not repeat them for every row
@@ -136,10 +132,10 @@ func (ps *parser) rows(v yamldoc.Value, src string) {
 		return
 	}
 	for _, e := range list {
-		row := e.Mapping("group", "where", "radio", "topology", "treatment", "n", "average", "maximum", "minimum", "sd", "source")
+		row := rowKeys.Read(e)
 		figure := func(key string) float64 { return row.Field(key).Required().Float(0, 0, 1e12) }
 		w := Published{
-			N:       int(row.Field("n").Required().Int(1, 1, 1e9)),
+			N:       row.Int("n"),
 			Average: figure("average"), Maximum: figure("maximum"), Minimum: figure("minimum"), SD: figure("sd"),
 			Source: row.Field("source").String(src),
 		}
@@ -149,7 +145,7 @@ func (ps *parser) rows(v yamldoc.Value, src string) {
 		if row.Field("average").OK() && row.Field("minimum").OK() && row.Field("maximum").OK() && (w.Average < w.Minimum || w.Average > w.Maximum) {
 			row.Field("average").Problem("%g does not lie between minimum %g and maximum %g", w.Average, w.Minimum, w.Maximum)
 		}
-		if w.Radio != "" && w.Topology != "" && w.Treatment != "" && ps.rowOf(e, row, &w) {
+		if w.Radio != "" && w.Topology != "" && w.Treatment != "" && ps.rowOf(e, row.Mapping, &w) {
 			p.Published = append(p.Published, w)
 		}
 	}
@@ -195,17 +191,14 @@ func (w *Published) same(o Published) bool {
 	return o.Radio == w.Radio && o.Topology == w.Topology && o.Treatment == w.Treatment && o.Group == w.Group && slices.Equal(o.Where, w.Where)
 }
 
-// statements are the keys of which a figure has one.
-var statements = []string{"value", "at_least", "at_most", "change_percent", "best", "falls", "rises", "flat_from", "order", "text"}
-
 func (ps *parser) figure(v yamldoc.Value, src string) (Figure, bool) {
-	m := v.Mapping(append([]string{"group", "where", "relative_to", "treatment", "reference", "metric", "about", "source"}, statements...)...)
+	m := figureKeys.Read(v)
 	if !v.IsMapping() {
 		return Figure{}, false
 	}
 	p := ps.plan
-	f := Figure{About: m.Field("about").Bool(false), Source: m.Field("source").String(src), Text: m.Field("text").String("")}
-	f.Metric = Metric(m.Field("metric").Required().OneOf("", metrics...))
+	f := Figure{About: m.Bool("about"), Source: m.Field("source").String(src), Text: m.Field("text").String("")}
+	f.Metric = Metric(m.Word("metric"))
 	if g := m.Field("group"); len(p.Groups) > 0 {
 		f.Group, _ = known(g.Required(), "group", p.Groups)
 		if f.Group == "" {
@@ -225,10 +218,10 @@ func (ps *parser) figure(v yamldoc.Value, src string) (Figure, bool) {
 	var good, also bool
 	f.Where, good = conditions(m.Field("where").Mapping(axisNames(axes)...), axes)
 	f.RelativeTo, also = conditions(m.Field("relative_to").Mapping(axisNames(axes)...), axes)
-	f.readStatements(m, axes)
+	f.readStatements(m.Mapping, axes)
 	f.Order = names(m.Field("order"), "treatment or radio", append(slices.Clone(all), axes[0].labels...))
 	if good && also {
-		ps.oneStatement(v, m, &f)
+		ps.oneStatement(v, m.Mapping, &f)
 	}
 	return f, true
 }

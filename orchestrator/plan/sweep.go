@@ -12,12 +12,6 @@ import (
 	"linktrial/internal/yamldoc"
 )
 
-const (
-	maxAxes       = 16
-	maxSet        = 64 // parameters of one axis
-	maxAxisValues = 1000
-)
-
 // axis is one parameter of a sweep, or several that go together.
 type axis struct {
 	name   string
@@ -35,7 +29,7 @@ func (ps *parser) sweep(v yamldoc.Value) []axis {
 		return nil
 	}
 	for _, e := range entries {
-		m := e.Mapping("name", "set", "values", "labels")
+		m := axisKeys.Read(e)
 		a, at := axis{name: name(m.Field("name"))}, m.Field("set").Required()
 		taken := slices.ContainsFunc(out, func(o axis) bool { return o.name == a.name })
 		if taken || slices.Contains([]string{"radio", "topology", "size", "group", "treatment"}, a.name) {
@@ -152,7 +146,7 @@ func (c *draft) settle(axes []axis) (ok bool) {
 				c.Flows = withFlows(c.Flows, int(v.Int(1, 1, maxFlows)), 0)
 				ok = v.OK() && checkNumber(c.Flows, v) && ok
 			case "flows.duration":
-				d := span(v, time.Second, time.Millisecond, maxDuration)
+				d := flowKeys.Key("duration").Form.Duration(v, time.Second)
 				c.Flows = withFlows(c.Flows, 0, d)
 				ok = v.OK() && c.checkDuration(d, v) && checkNumber(c.Flows, v) && ok
 			}

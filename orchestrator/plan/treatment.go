@@ -7,6 +7,7 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/yamldoc"
+	"linktrial/internal/yamlschema"
 	"linktrial/protocols/contract"
 )
 
@@ -62,7 +63,7 @@ func (ps *parser) label(v, nameAt yamldoc.Value, name string) string {
 // treatment reads one treatment; the value is its name. sound: what makes it
 // another than the rest could be read, its options aside.
 func (ps *parser) treatment(v yamldoc.Value) (t runsheet.Treatment, name yamldoc.Value, sound bool) {
-	m := v.Mapping("name", "label", "protocol", "options", "via", "dscp", "second_radio", "complete_knowledge", "missing")
+	m := treatmentKeys.Read(v)
 	t = ps.treatmentOf(m)
 	sound = true
 	for _, f := range []yamldoc.Value{m.Field("complete_knowledge"), m.Field("via"), m.Field("dscp"), m.Field("second_radio")} {
@@ -71,13 +72,13 @@ func (ps *parser) treatment(v yamldoc.Value) (t runsheet.Treatment, name yamldoc
 	return t, m.Field("name"), sound
 }
 
-func (ps *parser) treatmentOf(m yamldoc.Mapping) runsheet.Treatment {
+func (ps *parser) treatmentOf(m yamlschema.Fields) runsheet.Treatment {
 	t := runsheet.Treatment{
 		Name:              name(m.Field("name")),
 		Protocol:          m.Field("protocol").Required().String(""),
-		CompleteKnowledge: m.Field("complete_knowledge").Bool(false),
+		CompleteKnowledge: m.Bool("complete_knowledge"),
 		DSCP:              dscp(m.Field("dscp")),
-		SecondRadio:       m.Field("second_radio").Bool(false),
+		SecondRadio:       m.Bool("second_radio"),
 		Options:           map[string]any{},
 	}
 	t.Label = ps.label(m.Field("label"), m.Field("name"), t.Name)
@@ -99,7 +100,7 @@ func (ps *parser) treatmentOf(m yamldoc.Mapping) runsheet.Treatment {
 		m.Field("second_radio").Problem("treatment %s passes relay processes, which use the first radio", t.Name)
 	}
 	ps.drivenAt[t.Name] = pv
-	ps.checkDrivers(m, &t)
+	ps.checkDrivers(m.Mapping, &t)
 	if reason != "" {
 		ps.plan.Expected[t.Name] = reason
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
@@ -14,35 +13,22 @@ import (
 	"linktrial/internal/yamldoc"
 )
 
-// Bounds of rules of validity.
-const (
-	minStep, maxStep   = time.Millisecond, time.Hour // what a node notices, far above any step in a field
-	maxInterfering     = 1 << 30                     // bytes
-	minMoved, maxMoved = 1, 100e3                    // metres; below the least a receiver's own noise
-	minMissed          = 0.1                         // % of an attempt's time; below what an idle machine misses
-	maxReading         = 1e15
-	maxReadingLimits   = 64
-)
-
 // valid reads rules of validity; nil: there are none.
 func (ps *parser) valid(v yamldoc.Value) *runsheet.Valid {
 	if !v.Present() {
 		return nil
 	}
-	m := v.Mapping("clock_step", "interfering", "telemetry", "battery", "temperature", "position", "host")
-	out := &runsheet.Valid{Interfering: interfering(m.Field("interfering"))}
-	if f := m.Field("clock_step"); f.Present() {
-		out.ClockStep = span(f, 0, minStep, maxStep)
-	}
+	m := validKeys.Read(v)
+	out := &runsheet.Valid{Interfering: interfering(m.Field("interfering")), ClockStep: m.Duration("clock_step")}
 	ps.telemetryRules(out, m.Field("telemetry"))
 	if f := m.Field("battery"); f.Present() {
 		l := runsheet.ReadingLimit{Rule: runsheet.RuleBattery, Reading: runsheet.ReadingCharge, Unit: "%"}
-		l.Min, _ = number(f.Mapping("min").Field("min").Required(), "%", true, 0, 100)
+		l.Min, _ = number(batteryKeys.Read(f).Field("min").Required(), "%", true, 0, 100)
 		out.Readings = append(out.Readings, l)
 	}
 	if f := m.Field("temperature"); f.Present() {
 		l := runsheet.ReadingLimit{Rule: runsheet.RuleTemperature, Reading: runsheet.ReadingTemperature, Unit: "°C"}
-		limits := f.Mapping("min", "max")
+		limits := temperatureKeys.Read(f).Mapping
 		l.Min, _ = number(limits.Field("min"), l.Unit, false, -100, 200)
 		l.Max, _ = number(limits.Field("max"), l.Unit, false, -100, 200)
 		limited(f, limits)
@@ -76,7 +62,7 @@ func (ps *parser) telemetryRules(out *runsheet.Valid, v yamldoc.Value) {
 	}
 	var at []readingAt
 	for _, e := range list {
-		m := e.Mapping("reading", "min", "max")
+		m := readingKeys.Read(e).Mapping
 		l := runsheet.ReadingLimit{Rule: runsheet.RuleTelemetry, Reading: m.Field("reading").Required().String("")}
 		var inMin, inMax string
 		l.Min, inMin = number(m.Field("min"), "", false, -maxReading, maxReading)

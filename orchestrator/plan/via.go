@@ -19,10 +19,10 @@ func (ps *parser) via(v yamldoc.Value, treatment, reason string) (out []runsheet
 	there = true
 	last := radio.Role("")
 	for _, e := range list {
-		m := e.Mapping("at", "protocol", "options")
+		m := viaKeys.Read(e)
 		at := m.Field("at").Required()
 		x := runsheet.Via{
-			At:       radio.Role(at.OneOf("", string(radio.RoleClient), string(radio.RoleRelay), string(radio.RoleServer))),
+			At:       radio.Role(m.Word("at")),
 			Protocol: m.Field("protocol").Required().String(""),
 			Options:  map[string]any{},
 		}

@@ -16,7 +16,9 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/driverfolder"
 	"linktrial/internal/yamldoc"
+	"linktrial/internal/yamlschema"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -69,6 +71,24 @@ func (s *catalogs) GetSource(ctx context.Context, req *connect.Request[linktrial
 		return nil, s.fault(ctx, "get source", err)
 	}
 	return connect.NewResponse(&linktrialv1.GetSourceResponse{Text: src.Text, File: src.File, Shipped: src.Shipped}), nil
+}
+
+// languages are the kinds of documents whose keys [catalogs.GetLanguage] answers.
+var languages = []*yamlschema.Document{plan.Language}
+
+func (s *catalogs) GetLanguage(ctx context.Context, req *connect.Request[linktrialv1.GetLanguageRequest]) (*connect.Response[linktrialv1.GetLanguageResponse], error) {
+	var names []string
+	for _, l := range languages {
+		if names = append(names, l.Name); l.Name != req.Msg.Document {
+			continue
+		}
+		schema, err := json.Marshal(l.JSONSchema())
+		if err != nil {
+			return nil, s.fault(ctx, "get language", err)
+		}
+		return connect.NewResponse(&linktrialv1.GetLanguageResponse{Schema: schema}), nil
+	}
+	return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("document %q, expected %s", req.Msg.Document, strings.Join(names, " or ")))
 }
 
 func (s *catalogs) SaveTopology(ctx context.Context, req *connect.Request[linktrialv1.SaveTopologyRequest]) (*connect.Response[linktrialv1.SaveTopologyResponse], error) {

@@ -30,9 +30,9 @@ func newPlan(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "plan",
 		GroupID: setting.GroupTrial,
-		Short:   "Check and explain plans; save them at the orchestrator, and schedule their start",
+		Short:   "Write, check and explain plans; save them at the orchestrator, and schedule their start",
 	}
-	cmd.AddCommand(newPlanCheck(s), newPlanExplain(s), newPlanList(s), newPlanShow(s), newPlanSave(s), newPlanDelete(s),
+	cmd.AddCommand(newPlanNew(s), newPlanCheck(s), newPlanExplain(s), newPlanSchema(), newPlanList(s), newPlanShow(s), newPlanSave(s), newPlanDelete(s),
 		newPlanSchedule(s), newPlanSchedules(s), newPlanUnschedule(s), newPlanPauseSchedule(s), newPlanResumeSchedule(s))
 	return cmd
 }

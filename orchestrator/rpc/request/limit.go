@@ -35,7 +35,7 @@ var limits = map[string]map[string]int{
 		"Poll":            reportLimit,
 		"ReportPreflight": reportLimit,
 	}),
-	"CatalogService": with(usual("GetSource", "DeleteTopology", "DeleteProfile", "ListProtocols", "CheckProtocol"), map[string]int{
+	"CatalogService": with(usual("GetSource", "GetLanguage", "DeleteTopology", "DeleteProfile", "ListProtocols", "CheckProtocol"), map[string]int{
 		"SaveTopology": planLimit,
 		"SaveProfile":  planLimit,
 	}),

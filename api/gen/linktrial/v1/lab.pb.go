@@ -680,6 +680,95 @@ func (x *GetSourceResponse) GetShipped() bool {
 	return false
 }
 
+type GetLanguageRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Document      string                 `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"` // plan
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLanguageRequest) Reset() {
+	*x = GetLanguageRequest{}
+	mi := &file_linktrial_v1_lab_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLanguageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLanguageRequest) ProtoMessage() {}
+
+func (x *GetLanguageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_lab_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLanguageRequest.ProtoReflect.Descriptor instead.
+func (*GetLanguageRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetLanguageRequest) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
+type GetLanguageResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// JSON Schema 2020-12; x-value, x-unset and x-names say more for people (internal/yamlschema).
+	Schema        []byte `protobuf:"bytes,1,opt,name=schema,proto3" json:"schema,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLanguageResponse) Reset() {
+	*x = GetLanguageResponse{}
+	mi := &file_linktrial_v1_lab_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLanguageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLanguageResponse) ProtoMessage() {}
+
+func (x *GetLanguageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_lab_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLanguageResponse.ProtoReflect.Descriptor instead.
+func (*GetLanguageResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetLanguageResponse) GetSchema() []byte {
+	if x != nil {
+		return x.Schema
+	}
+	return nil
+}
+
 type SaveTopologyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -690,7 +779,7 @@ type SaveTopologyRequest struct {
 
 func (x *SaveTopologyRequest) Reset() {
 	*x = SaveTopologyRequest{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[12]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +791,7 @@ func (x *SaveTopologyRequest) String() string {
 func (*SaveTopologyRequest) ProtoMessage() {}
 
 func (x *SaveTopologyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[12]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +804,7 @@ func (x *SaveTopologyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveTopologyRequest.ProtoReflect.Descriptor instead.
 func (*SaveTopologyRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SaveTopologyRequest) GetName() string {
@@ -740,7 +829,7 @@ type SaveTopologyResponse struct {
 
 func (x *SaveTopologyResponse) Reset() {
 	*x = SaveTopologyResponse{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[13]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +841,7 @@ func (x *SaveTopologyResponse) String() string {
 func (*SaveTopologyResponse) ProtoMessage() {}
 
 func (x *SaveTopologyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[13]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +854,7 @@ func (x *SaveTopologyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveTopologyResponse.ProtoReflect.Descriptor instead.
 func (*SaveTopologyResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{15}
 }
 
 type DeleteTopologyRequest struct {
@@ -777,7 +866,7 @@ type DeleteTopologyRequest struct {
 
 func (x *DeleteTopologyRequest) Reset() {
 	*x = DeleteTopologyRequest{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[14]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +878,7 @@ func (x *DeleteTopologyRequest) String() string {
 func (*DeleteTopologyRequest) ProtoMessage() {}
 
 func (x *DeleteTopologyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[14]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +891,7 @@ func (x *DeleteTopologyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTopologyRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTopologyRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteTopologyRequest) GetName() string {
@@ -820,7 +909,7 @@ type DeleteTopologyResponse struct {
 
 func (x *DeleteTopologyResponse) Reset() {
 	*x = DeleteTopologyResponse{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[15]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +921,7 @@ func (x *DeleteTopologyResponse) String() string {
 func (*DeleteTopologyResponse) ProtoMessage() {}
 
 func (x *DeleteTopologyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[15]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +934,7 @@ func (x *DeleteTopologyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTopologyResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTopologyResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{17}
 }
 
 type SaveProfileRequest struct {
@@ -858,7 +947,7 @@ type SaveProfileRequest struct {
 
 func (x *SaveProfileRequest) Reset() {
 	*x = SaveProfileRequest{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[16]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +959,7 @@ func (x *SaveProfileRequest) String() string {
 func (*SaveProfileRequest) ProtoMessage() {}
 
 func (x *SaveProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[16]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +972,7 @@ func (x *SaveProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveProfileRequest.ProtoReflect.Descriptor instead.
 func (*SaveProfileRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SaveProfileRequest) GetName() string {
@@ -908,7 +997,7 @@ type SaveProfileResponse struct {
 
 func (x *SaveProfileResponse) Reset() {
 	*x = SaveProfileResponse{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[17]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -920,7 +1009,7 @@ func (x *SaveProfileResponse) String() string {
 func (*SaveProfileResponse) ProtoMessage() {}
 
 func (x *SaveProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[17]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -933,7 +1022,7 @@ func (x *SaveProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveProfileResponse.ProtoReflect.Descriptor instead.
 func (*SaveProfileResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{19}
 }
 
 type DeleteProfileRequest struct {
@@ -945,7 +1034,7 @@ type DeleteProfileRequest struct {
 
 func (x *DeleteProfileRequest) Reset() {
 	*x = DeleteProfileRequest{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[18]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1046,7 @@ func (x *DeleteProfileRequest) String() string {
 func (*DeleteProfileRequest) ProtoMessage() {}
 
 func (x *DeleteProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[18]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1059,7 @@ func (x *DeleteProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteProfileRequest.ProtoReflect.Descriptor instead.
 func (*DeleteProfileRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeleteProfileRequest) GetName() string {
@@ -988,7 +1077,7 @@ type DeleteProfileResponse struct {
 
 func (x *DeleteProfileResponse) Reset() {
 	*x = DeleteProfileResponse{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[19]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1000,7 +1089,7 @@ func (x *DeleteProfileResponse) String() string {
 func (*DeleteProfileResponse) ProtoMessage() {}
 
 func (x *DeleteProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[19]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1013,7 +1102,7 @@ func (x *DeleteProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteProfileResponse.ProtoReflect.Descriptor instead.
 func (*DeleteProfileResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{21}
 }
 
 type ListProtocolsRequest struct {
@@ -1024,7 +1113,7 @@ type ListProtocolsRequest struct {
 
 func (x *ListProtocolsRequest) Reset() {
 	*x = ListProtocolsRequest{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[20]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1125,7 @@ func (x *ListProtocolsRequest) String() string {
 func (*ListProtocolsRequest) ProtoMessage() {}
 
 func (x *ListProtocolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[20]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1138,7 @@ func (x *ListProtocolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProtocolsRequest.ProtoReflect.Descriptor instead.
 func (*ListProtocolsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{22}
 }
 
 type ListProtocolsResponse struct {
@@ -1061,7 +1150,7 @@ type ListProtocolsResponse struct {
 
 func (x *ListProtocolsResponse) Reset() {
 	*x = ListProtocolsResponse{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[21]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1073,7 +1162,7 @@ func (x *ListProtocolsResponse) String() string {
 func (*ListProtocolsResponse) ProtoMessage() {}
 
 func (x *ListProtocolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[21]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1086,7 +1175,7 @@ func (x *ListProtocolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProtocolsResponse.ProtoReflect.Descriptor instead.
 func (*ListProtocolsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListProtocolsResponse) GetProtocols() []*ProtocolInfo {
@@ -1109,7 +1198,7 @@ type ProtocolInfo struct {
 
 func (x *ProtocolInfo) Reset() {
 	*x = ProtocolInfo{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[22]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1210,7 @@ func (x *ProtocolInfo) String() string {
 func (*ProtocolInfo) ProtoMessage() {}
 
 func (x *ProtocolInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[22]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1223,7 @@ func (x *ProtocolInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProtocolInfo.ProtoReflect.Descriptor instead.
 func (*ProtocolInfo) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ProtocolInfo) GetName() string {
@@ -1187,7 +1276,7 @@ type ConformanceResult struct {
 
 func (x *ConformanceResult) Reset() {
 	*x = ConformanceResult{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[23]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1288,7 @@ func (x *ConformanceResult) String() string {
 func (*ConformanceResult) ProtoMessage() {}
 
 func (x *ConformanceResult) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[23]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1301,7 @@ func (x *ConformanceResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConformanceResult.ProtoReflect.Descriptor instead.
 func (*ConformanceResult) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ConformanceResult) GetVersion() string {
@@ -1276,7 +1365,7 @@ type ConformanceCheck struct {
 
 func (x *ConformanceCheck) Reset() {
 	*x = ConformanceCheck{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[24]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1288,7 +1377,7 @@ func (x *ConformanceCheck) String() string {
 func (*ConformanceCheck) ProtoMessage() {}
 
 func (x *ConformanceCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[24]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1301,7 +1390,7 @@ func (x *ConformanceCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConformanceCheck.ProtoReflect.Descriptor instead.
 func (*ConformanceCheck) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ConformanceCheck) GetName() string {
@@ -1342,7 +1431,7 @@ type CheckProtocolRequest struct {
 
 func (x *CheckProtocolRequest) Reset() {
 	*x = CheckProtocolRequest{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[25]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1443,7 @@ func (x *CheckProtocolRequest) String() string {
 func (*CheckProtocolRequest) ProtoMessage() {}
 
 func (x *CheckProtocolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[25]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1456,7 @@ func (x *CheckProtocolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckProtocolRequest.ProtoReflect.Descriptor instead.
 func (*CheckProtocolRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CheckProtocolRequest) GetName() string {
@@ -1398,7 +1487,7 @@ type CheckProtocolResponse struct {
 
 func (x *CheckProtocolResponse) Reset() {
 	*x = CheckProtocolResponse{}
-	mi := &file_linktrial_v1_lab_proto_msgTypes[26]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1410,7 +1499,7 @@ func (x *CheckProtocolResponse) String() string {
 func (*CheckProtocolResponse) ProtoMessage() {}
 
 func (x *CheckProtocolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_lab_proto_msgTypes[26]
+	mi := &file_linktrial_v1_lab_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1423,7 +1512,7 @@ func (x *CheckProtocolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckProtocolResponse.ProtoReflect.Descriptor instead.
 func (*CheckProtocolResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CheckProtocolResponse) GetTotal() int32 {
@@ -1518,7 +1607,11 @@ const file_linktrial_v1_lab_proto_rawDesc = "" +
 	"\x11GetSourceResponse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\fR\x04text\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x18\n" +
-	"\ashipped\x18\x03 \x01(\bR\ashipped\"=\n" +
+	"\ashipped\x18\x03 \x01(\bR\ashipped\"0\n" +
+	"\x12GetLanguageRequest\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\tR\bdocument\"-\n" +
+	"\x13GetLanguageResponse\x12\x16\n" +
+	"\x06schema\x18\x01 \x01(\fR\x06schema\"=\n" +
 	"\x13SaveTopologyRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\fR\x04text\"\x16\n" +
@@ -1569,13 +1662,14 @@ const file_linktrial_v1_lab_proto_rawDesc = "" +
 	"\tLabStatus\x12\x1e.linktrial.v1.LabStatusRequest\x1a\x1f.linktrial.v1.LabStatusResponse\x12@\n" +
 	"\x05LabUp\x12\x1a.linktrial.v1.LabUpRequest\x1a\x1b.linktrial.v1.LabUpResponse\x12F\n" +
 	"\aLabDown\x12\x1c.linktrial.v1.LabDownRequest\x1a\x1d.linktrial.v1.LabDownResponse\x12[\n" +
-	"\x0eSetControlLink\x12#.linktrial.v1.SetControlLinkRequest\x1a$.linktrial.v1.SetControlLinkResponse2\xf6\x04\n" +
+	"\x0eSetControlLink\x12#.linktrial.v1.SetControlLinkRequest\x1a$.linktrial.v1.SetControlLinkResponse2\xca\x05\n" +
 	"\x0eCatalogService\x12L\n" +
 	"\tGetSource\x12\x1e.linktrial.v1.GetSourceRequest\x1a\x1f.linktrial.v1.GetSourceResponse\x12U\n" +
 	"\fSaveTopology\x12!.linktrial.v1.SaveTopologyRequest\x1a\".linktrial.v1.SaveTopologyResponse\x12[\n" +
 	"\x0eDeleteTopology\x12#.linktrial.v1.DeleteTopologyRequest\x1a$.linktrial.v1.DeleteTopologyResponse\x12R\n" +
 	"\vSaveProfile\x12 .linktrial.v1.SaveProfileRequest\x1a!.linktrial.v1.SaveProfileResponse\x12X\n" +
-	"\rDeleteProfile\x12\".linktrial.v1.DeleteProfileRequest\x1a#.linktrial.v1.DeleteProfileResponse\x12X\n" +
+	"\rDeleteProfile\x12\".linktrial.v1.DeleteProfileRequest\x1a#.linktrial.v1.DeleteProfileResponse\x12R\n" +
+	"\vGetLanguage\x12 .linktrial.v1.GetLanguageRequest\x1a!.linktrial.v1.GetLanguageResponse\x12X\n" +
 	"\rListProtocols\x12\".linktrial.v1.ListProtocolsRequest\x1a#.linktrial.v1.ListProtocolsResponse\x12Z\n" +
 	"\rCheckProtocol\x12\".linktrial.v1.CheckProtocolRequest\x1a#.linktrial.v1.CheckProtocolResponse0\x01B,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
@@ -1591,7 +1685,7 @@ func file_linktrial_v1_lab_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_lab_proto_rawDescData
 }
 
-var file_linktrial_v1_lab_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_linktrial_v1_lab_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_linktrial_v1_lab_proto_goTypes = []any{
 	(*LabStatusRequest)(nil),       // 0: linktrial.v1.LabStatusRequest
 	(*LabStatusResponse)(nil),      // 1: linktrial.v1.LabStatusResponse
@@ -1605,56 +1699,60 @@ var file_linktrial_v1_lab_proto_goTypes = []any{
 	(*SetControlLinkResponse)(nil), // 9: linktrial.v1.SetControlLinkResponse
 	(*GetSourceRequest)(nil),       // 10: linktrial.v1.GetSourceRequest
 	(*GetSourceResponse)(nil),      // 11: linktrial.v1.GetSourceResponse
-	(*SaveTopologyRequest)(nil),    // 12: linktrial.v1.SaveTopologyRequest
-	(*SaveTopologyResponse)(nil),   // 13: linktrial.v1.SaveTopologyResponse
-	(*DeleteTopologyRequest)(nil),  // 14: linktrial.v1.DeleteTopologyRequest
-	(*DeleteTopologyResponse)(nil), // 15: linktrial.v1.DeleteTopologyResponse
-	(*SaveProfileRequest)(nil),     // 16: linktrial.v1.SaveProfileRequest
-	(*SaveProfileResponse)(nil),    // 17: linktrial.v1.SaveProfileResponse
-	(*DeleteProfileRequest)(nil),   // 18: linktrial.v1.DeleteProfileRequest
-	(*DeleteProfileResponse)(nil),  // 19: linktrial.v1.DeleteProfileResponse
-	(*ListProtocolsRequest)(nil),   // 20: linktrial.v1.ListProtocolsRequest
-	(*ListProtocolsResponse)(nil),  // 21: linktrial.v1.ListProtocolsResponse
-	(*ProtocolInfo)(nil),           // 22: linktrial.v1.ProtocolInfo
-	(*ConformanceResult)(nil),      // 23: linktrial.v1.ConformanceResult
-	(*ConformanceCheck)(nil),       // 24: linktrial.v1.ConformanceCheck
-	(*CheckProtocolRequest)(nil),   // 25: linktrial.v1.CheckProtocolRequest
-	(*CheckProtocolResponse)(nil),  // 26: linktrial.v1.CheckProtocolResponse
-	(*DriverState)(nil),            // 27: linktrial.v1.DriverState
+	(*GetLanguageRequest)(nil),     // 12: linktrial.v1.GetLanguageRequest
+	(*GetLanguageResponse)(nil),    // 13: linktrial.v1.GetLanguageResponse
+	(*SaveTopologyRequest)(nil),    // 14: linktrial.v1.SaveTopologyRequest
+	(*SaveTopologyResponse)(nil),   // 15: linktrial.v1.SaveTopologyResponse
+	(*DeleteTopologyRequest)(nil),  // 16: linktrial.v1.DeleteTopologyRequest
+	(*DeleteTopologyResponse)(nil), // 17: linktrial.v1.DeleteTopologyResponse
+	(*SaveProfileRequest)(nil),     // 18: linktrial.v1.SaveProfileRequest
+	(*SaveProfileResponse)(nil),    // 19: linktrial.v1.SaveProfileResponse
+	(*DeleteProfileRequest)(nil),   // 20: linktrial.v1.DeleteProfileRequest
+	(*DeleteProfileResponse)(nil),  // 21: linktrial.v1.DeleteProfileResponse
+	(*ListProtocolsRequest)(nil),   // 22: linktrial.v1.ListProtocolsRequest
+	(*ListProtocolsResponse)(nil),  // 23: linktrial.v1.ListProtocolsResponse
+	(*ProtocolInfo)(nil),           // 24: linktrial.v1.ProtocolInfo
+	(*ConformanceResult)(nil),      // 25: linktrial.v1.ConformanceResult
+	(*ConformanceCheck)(nil),       // 26: linktrial.v1.ConformanceCheck
+	(*CheckProtocolRequest)(nil),   // 27: linktrial.v1.CheckProtocolRequest
+	(*CheckProtocolResponse)(nil),  // 28: linktrial.v1.CheckProtocolResponse
+	(*DriverState)(nil),            // 29: linktrial.v1.DriverState
 }
 var file_linktrial_v1_lab_proto_depIdxs = []int32{
 	2,  // 0: linktrial.v1.LabStatusResponse.nodes:type_name -> linktrial.v1.LabNode
 	3,  // 1: linktrial.v1.LabStatusResponse.radios:type_name -> linktrial.v1.LabRadio
-	22, // 2: linktrial.v1.ListProtocolsResponse.protocols:type_name -> linktrial.v1.ProtocolInfo
-	27, // 3: linktrial.v1.ProtocolInfo.here:type_name -> linktrial.v1.DriverState
-	23, // 4: linktrial.v1.ProtocolInfo.last_check:type_name -> linktrial.v1.ConformanceResult
-	24, // 5: linktrial.v1.ConformanceResult.checks:type_name -> linktrial.v1.ConformanceCheck
-	24, // 6: linktrial.v1.CheckProtocolResponse.check:type_name -> linktrial.v1.ConformanceCheck
-	23, // 7: linktrial.v1.CheckProtocolResponse.result:type_name -> linktrial.v1.ConformanceResult
+	24, // 2: linktrial.v1.ListProtocolsResponse.protocols:type_name -> linktrial.v1.ProtocolInfo
+	29, // 3: linktrial.v1.ProtocolInfo.here:type_name -> linktrial.v1.DriverState
+	25, // 4: linktrial.v1.ProtocolInfo.last_check:type_name -> linktrial.v1.ConformanceResult
+	26, // 5: linktrial.v1.ConformanceResult.checks:type_name -> linktrial.v1.ConformanceCheck
+	26, // 6: linktrial.v1.CheckProtocolResponse.check:type_name -> linktrial.v1.ConformanceCheck
+	25, // 7: linktrial.v1.CheckProtocolResponse.result:type_name -> linktrial.v1.ConformanceResult
 	0,  // 8: linktrial.v1.LabService.LabStatus:input_type -> linktrial.v1.LabStatusRequest
 	4,  // 9: linktrial.v1.LabService.LabUp:input_type -> linktrial.v1.LabUpRequest
 	6,  // 10: linktrial.v1.LabService.LabDown:input_type -> linktrial.v1.LabDownRequest
 	8,  // 11: linktrial.v1.LabService.SetControlLink:input_type -> linktrial.v1.SetControlLinkRequest
 	10, // 12: linktrial.v1.CatalogService.GetSource:input_type -> linktrial.v1.GetSourceRequest
-	12, // 13: linktrial.v1.CatalogService.SaveTopology:input_type -> linktrial.v1.SaveTopologyRequest
-	14, // 14: linktrial.v1.CatalogService.DeleteTopology:input_type -> linktrial.v1.DeleteTopologyRequest
-	16, // 15: linktrial.v1.CatalogService.SaveProfile:input_type -> linktrial.v1.SaveProfileRequest
-	18, // 16: linktrial.v1.CatalogService.DeleteProfile:input_type -> linktrial.v1.DeleteProfileRequest
-	20, // 17: linktrial.v1.CatalogService.ListProtocols:input_type -> linktrial.v1.ListProtocolsRequest
-	25, // 18: linktrial.v1.CatalogService.CheckProtocol:input_type -> linktrial.v1.CheckProtocolRequest
-	1,  // 19: linktrial.v1.LabService.LabStatus:output_type -> linktrial.v1.LabStatusResponse
-	5,  // 20: linktrial.v1.LabService.LabUp:output_type -> linktrial.v1.LabUpResponse
-	7,  // 21: linktrial.v1.LabService.LabDown:output_type -> linktrial.v1.LabDownResponse
-	9,  // 22: linktrial.v1.LabService.SetControlLink:output_type -> linktrial.v1.SetControlLinkResponse
-	11, // 23: linktrial.v1.CatalogService.GetSource:output_type -> linktrial.v1.GetSourceResponse
-	13, // 24: linktrial.v1.CatalogService.SaveTopology:output_type -> linktrial.v1.SaveTopologyResponse
-	15, // 25: linktrial.v1.CatalogService.DeleteTopology:output_type -> linktrial.v1.DeleteTopologyResponse
-	17, // 26: linktrial.v1.CatalogService.SaveProfile:output_type -> linktrial.v1.SaveProfileResponse
-	19, // 27: linktrial.v1.CatalogService.DeleteProfile:output_type -> linktrial.v1.DeleteProfileResponse
-	21, // 28: linktrial.v1.CatalogService.ListProtocols:output_type -> linktrial.v1.ListProtocolsResponse
-	26, // 29: linktrial.v1.CatalogService.CheckProtocol:output_type -> linktrial.v1.CheckProtocolResponse
-	19, // [19:30] is the sub-list for method output_type
-	8,  // [8:19] is the sub-list for method input_type
+	14, // 13: linktrial.v1.CatalogService.SaveTopology:input_type -> linktrial.v1.SaveTopologyRequest
+	16, // 14: linktrial.v1.CatalogService.DeleteTopology:input_type -> linktrial.v1.DeleteTopologyRequest
+	18, // 15: linktrial.v1.CatalogService.SaveProfile:input_type -> linktrial.v1.SaveProfileRequest
+	20, // 16: linktrial.v1.CatalogService.DeleteProfile:input_type -> linktrial.v1.DeleteProfileRequest
+	12, // 17: linktrial.v1.CatalogService.GetLanguage:input_type -> linktrial.v1.GetLanguageRequest
+	22, // 18: linktrial.v1.CatalogService.ListProtocols:input_type -> linktrial.v1.ListProtocolsRequest
+	27, // 19: linktrial.v1.CatalogService.CheckProtocol:input_type -> linktrial.v1.CheckProtocolRequest
+	1,  // 20: linktrial.v1.LabService.LabStatus:output_type -> linktrial.v1.LabStatusResponse
+	5,  // 21: linktrial.v1.LabService.LabUp:output_type -> linktrial.v1.LabUpResponse
+	7,  // 22: linktrial.v1.LabService.LabDown:output_type -> linktrial.v1.LabDownResponse
+	9,  // 23: linktrial.v1.LabService.SetControlLink:output_type -> linktrial.v1.SetControlLinkResponse
+	11, // 24: linktrial.v1.CatalogService.GetSource:output_type -> linktrial.v1.GetSourceResponse
+	15, // 25: linktrial.v1.CatalogService.SaveTopology:output_type -> linktrial.v1.SaveTopologyResponse
+	17, // 26: linktrial.v1.CatalogService.DeleteTopology:output_type -> linktrial.v1.DeleteTopologyResponse
+	19, // 27: linktrial.v1.CatalogService.SaveProfile:output_type -> linktrial.v1.SaveProfileResponse
+	21, // 28: linktrial.v1.CatalogService.DeleteProfile:output_type -> linktrial.v1.DeleteProfileResponse
+	13, // 29: linktrial.v1.CatalogService.GetLanguage:output_type -> linktrial.v1.GetLanguageResponse
+	23, // 30: linktrial.v1.CatalogService.ListProtocols:output_type -> linktrial.v1.ListProtocolsResponse
+	28, // 31: linktrial.v1.CatalogService.CheckProtocol:output_type -> linktrial.v1.CheckProtocolResponse
+	20, // [20:32] is the sub-list for method output_type
+	8,  // [8:20] is the sub-list for method input_type
 	8,  // [8:8] is the sub-list for extension type_name
 	8,  // [8:8] is the sub-list for extension extendee
 	0,  // [0:8] is the sub-list for field type_name
@@ -1666,7 +1764,7 @@ func file_linktrial_v1_lab_proto_init() {
 		return
 	}
 	file_linktrial_v1_driver_proto_init()
-	file_linktrial_v1_lab_proto_msgTypes[26].OneofWrappers = []any{
+	file_linktrial_v1_lab_proto_msgTypes[28].OneofWrappers = []any{
 		(*CheckProtocolResponse_Check)(nil),
 		(*CheckProtocolResponse_Result)(nil),
 	}
@@ -1676,7 +1774,7 @@ func file_linktrial_v1_lab_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_lab_proto_rawDesc), len(file_linktrial_v1_lab_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -61,6 +61,9 @@ const (
 	// CatalogServiceDeleteProfileProcedure is the fully-qualified name of the CatalogService's
 	// DeleteProfile RPC.
 	CatalogServiceDeleteProfileProcedure = "/linktrial.v1.CatalogService/DeleteProfile"
+	// CatalogServiceGetLanguageProcedure is the fully-qualified name of the CatalogService's
+	// GetLanguage RPC.
+	CatalogServiceGetLanguageProcedure = "/linktrial.v1.CatalogService/GetLanguage"
 	// CatalogServiceListProtocolsProcedure is the fully-qualified name of the CatalogService's
 	// ListProtocols RPC.
 	CatalogServiceListProtocolsProcedure = "/linktrial.v1.CatalogService/ListProtocols"
@@ -238,6 +241,9 @@ type CatalogServiceClient interface {
 	SaveProfile(context.Context, *connect.Request[v1.SaveProfileRequest]) (*connect.Response[v1.SaveProfileResponse], error)
 	// DeleteProfile refuses a profile that a saved plan, a topology or a node uses.
 	DeleteProfile(context.Context, *connect.Request[v1.DeleteProfileRequest]) (*connect.Response[v1.DeleteProfileResponse], error)
+	// GetLanguage answers what documents of a kind may hold: keys with their forms, defaults,
+	// meanings and examples.
+	GetLanguage(context.Context, *connect.Request[v1.GetLanguageRequest]) (*connect.Response[v1.GetLanguageResponse], error)
 	ListProtocols(context.Context, *connect.Request[v1.ListProtocolsRequest]) (*connect.Response[v1.ListProtocolsResponse], error)
 	// CheckProtocol runs the conformance suite on the orchestrator's machine and
 	// sends each check as it ends; the last result of a driver is stored, if the
@@ -286,6 +292,12 @@ func NewCatalogServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(catalogServiceMethods.ByName("DeleteProfile")),
 			connect.WithClientOptions(opts...),
 		),
+		getLanguage: connect.NewClient[v1.GetLanguageRequest, v1.GetLanguageResponse](
+			httpClient,
+			baseURL+CatalogServiceGetLanguageProcedure,
+			connect.WithSchema(catalogServiceMethods.ByName("GetLanguage")),
+			connect.WithClientOptions(opts...),
+		),
 		listProtocols: connect.NewClient[v1.ListProtocolsRequest, v1.ListProtocolsResponse](
 			httpClient,
 			baseURL+CatalogServiceListProtocolsProcedure,
@@ -308,6 +320,7 @@ type catalogServiceClient struct {
 	deleteTopology *connect.Client[v1.DeleteTopologyRequest, v1.DeleteTopologyResponse]
 	saveProfile    *connect.Client[v1.SaveProfileRequest, v1.SaveProfileResponse]
 	deleteProfile  *connect.Client[v1.DeleteProfileRequest, v1.DeleteProfileResponse]
+	getLanguage    *connect.Client[v1.GetLanguageRequest, v1.GetLanguageResponse]
 	listProtocols  *connect.Client[v1.ListProtocolsRequest, v1.ListProtocolsResponse]
 	checkProtocol  *connect.Client[v1.CheckProtocolRequest, v1.CheckProtocolResponse]
 }
@@ -337,6 +350,11 @@ func (c *catalogServiceClient) DeleteProfile(ctx context.Context, req *connect.R
 	return c.deleteProfile.CallUnary(ctx, req)
 }
 
+// GetLanguage calls linktrial.v1.CatalogService.GetLanguage.
+func (c *catalogServiceClient) GetLanguage(ctx context.Context, req *connect.Request[v1.GetLanguageRequest]) (*connect.Response[v1.GetLanguageResponse], error) {
+	return c.getLanguage.CallUnary(ctx, req)
+}
+
 // ListProtocols calls linktrial.v1.CatalogService.ListProtocols.
 func (c *catalogServiceClient) ListProtocols(ctx context.Context, req *connect.Request[v1.ListProtocolsRequest]) (*connect.Response[v1.ListProtocolsResponse], error) {
 	return c.listProtocols.CallUnary(ctx, req)
@@ -360,6 +378,9 @@ type CatalogServiceHandler interface {
 	SaveProfile(context.Context, *connect.Request[v1.SaveProfileRequest]) (*connect.Response[v1.SaveProfileResponse], error)
 	// DeleteProfile refuses a profile that a saved plan, a topology or a node uses.
 	DeleteProfile(context.Context, *connect.Request[v1.DeleteProfileRequest]) (*connect.Response[v1.DeleteProfileResponse], error)
+	// GetLanguage answers what documents of a kind may hold: keys with their forms, defaults,
+	// meanings and examples.
+	GetLanguage(context.Context, *connect.Request[v1.GetLanguageRequest]) (*connect.Response[v1.GetLanguageResponse], error)
 	ListProtocols(context.Context, *connect.Request[v1.ListProtocolsRequest]) (*connect.Response[v1.ListProtocolsResponse], error)
 	// CheckProtocol runs the conformance suite on the orchestrator's machine and
 	// sends each check as it ends; the last result of a driver is stored, if the
@@ -404,6 +425,12 @@ func NewCatalogServiceHandler(svc CatalogServiceHandler, opts ...connect.Handler
 		connect.WithSchema(catalogServiceMethods.ByName("DeleteProfile")),
 		connect.WithHandlerOptions(opts...),
 	)
+	catalogServiceGetLanguageHandler := connect.NewUnaryHandler(
+		CatalogServiceGetLanguageProcedure,
+		svc.GetLanguage,
+		connect.WithSchema(catalogServiceMethods.ByName("GetLanguage")),
+		connect.WithHandlerOptions(opts...),
+	)
 	catalogServiceListProtocolsHandler := connect.NewUnaryHandler(
 		CatalogServiceListProtocolsProcedure,
 		svc.ListProtocols,
@@ -428,6 +455,8 @@ func NewCatalogServiceHandler(svc CatalogServiceHandler, opts ...connect.Handler
 			catalogServiceSaveProfileHandler.ServeHTTP(w, r)
 		case CatalogServiceDeleteProfileProcedure:
 			catalogServiceDeleteProfileHandler.ServeHTTP(w, r)
+		case CatalogServiceGetLanguageProcedure:
+			catalogServiceGetLanguageHandler.ServeHTTP(w, r)
 		case CatalogServiceListProtocolsProcedure:
 			catalogServiceListProtocolsHandler.ServeHTTP(w, r)
 		case CatalogServiceCheckProtocolProcedure:
@@ -459,6 +488,10 @@ func (UnimplementedCatalogServiceHandler) SaveProfile(context.Context, *connect.
 
 func (UnimplementedCatalogServiceHandler) DeleteProfile(context.Context, *connect.Request[v1.DeleteProfileRequest]) (*connect.Response[v1.DeleteProfileResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.CatalogService.DeleteProfile is not implemented"))
+}
+
+func (UnimplementedCatalogServiceHandler) GetLanguage(context.Context, *connect.Request[v1.GetLanguageRequest]) (*connect.Response[v1.GetLanguageResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.CatalogService.GetLanguage is not implemented"))
 }
 
 func (UnimplementedCatalogServiceHandler) ListProtocols(context.Context, *connect.Request[v1.ListProtocolsRequest]) (*connect.Response[v1.ListProtocolsResponse], error) {

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/lab.proto.
  */
 export const file_linktrial_v1_lab: GenFile = /*@__PURE__*/
-  fileDesc("ChZsaW5rdHJpYWwvdjEvbGFiLnByb3RvEgxsaW5rdHJpYWwudjEiEgoQTGFiU3RhdHVzUmVxdWVzdCK7AQoRTGFiU3RhdHVzUmVzcG9uc2USCgoCdXAYASABKAgSDQoFcmFkaW8YAiABKAkSEAoIdG9wb2xvZ3kYAyABKAkSJAoFbm9kZXMYBCADKAsyFS5saW5rdHJpYWwudjEuTGFiTm9kZRITCgt1bmF2YWlsYWJsZRgFIAEoCRImCgZyYWRpb3MYBiADKAsyFi5saW5rdHJpYWwudjEuTGFiUmFkaW8SFgoOZW11bGF0b3JfZXJyb3IYByABKAkiWwoHTGFiTm9kZRIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRIUCgxjb250cm9sX2xpbmsYBCABKAgSDQoFYWdlbnQYBSABKAgifQoITGFiUmFkaW8SDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIQCghyYXRlX2JwcxgDIAEoARIQCghkZWxheV9tcxgEIAEoARIMCgRsb3NzGAUgASgBEg4KBnNucl9kYhgGIAEoARIVCg1xdWV1ZV9wYWNrZXRzGAcgASgFIi8KDExhYlVwUmVxdWVzdBINCgVyYWRpbxgBIAEoCRIQCgh0b3BvbG9neRgCIAEoCSIPCg1MYWJVcFJlc3BvbnNlIhAKDkxhYkRvd25SZXF1ZXN0IhEKD0xhYkRvd25SZXNwb25zZSIxChVTZXRDb250cm9sTGlua1JlcXVlc3QSDAoEbm9kZRgBIAEoCRIKCgJ1cBgCIAEoCCIYChZTZXRDb250cm9sTGlua1Jlc3BvbnNlIi4KEEdldFNvdXJjZVJlcXVlc3QSDAoEa2luZBgBIAEoCRIMCgRuYW1lGAIgASgJIkAKEUdldFNvdXJjZVJlc3BvbnNlEgwKBHRleHQYASABKAwSDAoEZmlsZRgCIAEoCRIPCgdzaGlwcGVkGAMgASgIIjEKE1NhdmVUb3BvbG9neVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgR0ZXh0GAIgASgMIhYKFFNhdmVUb3BvbG9neVJlc3BvbnNlIiUKFURlbGV0ZVRvcG9sb2d5UmVxdWVzdBIMCgRuYW1lGAEgASgJIhgKFkRlbGV0ZVRvcG9sb2d5UmVzcG9uc2UiMAoSU2F2ZVByb2ZpbGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEdGV4dBgCIAEoDCIVChNTYXZlUHJvZmlsZVJlc3BvbnNlIiQKFERlbGV0ZVByb2ZpbGVSZXF1ZXN0EgwKBG5hbWUYASABKAkiFwoVRGVsZXRlUHJvZmlsZVJlc3BvbnNlIhYKFExpc3RQcm90b2NvbHNSZXF1ZXN0IkYKFUxpc3RQcm90b2NvbHNSZXNwb25zZRItCglwcm90b2NvbHMYASADKAsyGi5saW5rdHJpYWwudjEuUHJvdG9jb2xJbmZvIp8BCgxQcm90b2NvbEluZm8SDAoEbmFtZRgBIAEoCRIVCg1tYW5pZmVzdF9qc29uGAIgASgJEicKBGhlcmUYAyABKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSMwoKbGFzdF9jaGVjaxgEIAEoCzIfLmxpbmt0cmlhbC52MS5Db25mb3JtYW5jZVJlc3VsdBIMCgRmaWxlGAUgASgJIqsBChFDb25mb3JtYW5jZVJlc3VsdBIPCgd2ZXJzaW9uGAEgASgJEg4KBnNoYTI1NhgCIAEoCRIUCgxjaGVja2VkX3VuaXgYAyABKAMSDgoGcGFzc2VkGAQgASgFEg4KBmZhaWxlZBgFIAEoBRIPCgdza2lwcGVkGAYgASgFEi4KBmNoZWNrcxgHIAMoCzIeLmxpbmt0cmlhbC52MS5Db25mb3JtYW5jZUNoZWNrIlMKEENvbmZvcm1hbmNlQ2hlY2sSDAoEbmFtZRgBIAEoCRIPCgdvdXRjb21lGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSDwoHc2Vjb25kcxgEIAEoASIzChRDaGVja1Byb3RvY29sUmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBXF1aWNrGAIgASgIIpMBChVDaGVja1Byb3RvY29sUmVzcG9uc2USDQoFdG90YWwYAyABKAUSLwoFY2hlY2sYASABKAsyHi5saW5rdHJpYWwudjEuQ29uZm9ybWFuY2VDaGVja0gAEjEKBnJlc3VsdBgCIAEoCzIfLmxpbmt0cmlhbC52MS5Db25mb3JtYW5jZVJlc3VsdEgAQgcKBWV2ZW50MsECCgpMYWJTZXJ2aWNlEkwKCUxhYlN0YXR1cxIeLmxpbmt0cmlhbC52MS5MYWJTdGF0dXNSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkxhYlN0YXR1c1Jlc3BvbnNlEkAKBUxhYlVwEhoubGlua3RyaWFsLnYxLkxhYlVwUmVxdWVzdBobLmxpbmt0cmlhbC52MS5MYWJVcFJlc3BvbnNlEkYKB0xhYkRvd24SHC5saW5rdHJpYWwudjEuTGFiRG93blJlcXVlc3QaHS5saW5rdHJpYWwudjEuTGFiRG93blJlc3BvbnNlElsKDlNldENvbnRyb2xMaW5rEiMubGlua3RyaWFsLnYxLlNldENvbnRyb2xMaW5rUmVxdWVzdBokLmxpbmt0cmlhbC52MS5TZXRDb250cm9sTGlua1Jlc3BvbnNlMvYECg5DYXRhbG9nU2VydmljZRJMCglHZXRTb3VyY2USHi5saW5rdHJpYWwudjEuR2V0U291cmNlUmVxdWVzdBofLmxpbmt0cmlhbC52MS5HZXRTb3VyY2VSZXNwb25zZRJVCgxTYXZlVG9wb2xvZ3kSIS5saW5rdHJpYWwudjEuU2F2ZVRvcG9sb2d5UmVxdWVzdBoiLmxpbmt0cmlhbC52MS5TYXZlVG9wb2xvZ3lSZXNwb25zZRJbCg5EZWxldGVUb3BvbG9neRIjLmxpbmt0cmlhbC52MS5EZWxldGVUb3BvbG9neVJlcXVlc3QaJC5saW5rdHJpYWwudjEuRGVsZXRlVG9wb2xvZ3lSZXNwb25zZRJSCgtTYXZlUHJvZmlsZRIgLmxpbmt0cmlhbC52MS5TYXZlUHJvZmlsZVJlcXVlc3QaIS5saW5rdHJpYWwudjEuU2F2ZVByb2ZpbGVSZXNwb25zZRJYCg1EZWxldGVQcm9maWxlEiIubGlua3RyaWFsLnYxLkRlbGV0ZVByb2ZpbGVSZXF1ZXN0GiMubGlua3RyaWFsLnYxLkRlbGV0ZVByb2ZpbGVSZXNwb25zZRJYCg1MaXN0UHJvdG9jb2xzEiIubGlua3RyaWFsLnYxLkxpc3RQcm90b2NvbHNSZXF1ZXN0GiMubGlua3RyaWFsLnYxLkxpc3RQcm90b2NvbHNSZXNwb25zZRJaCg1DaGVja1Byb3RvY29sEiIubGlua3RyaWFsLnYxLkNoZWNrUHJvdG9jb2xSZXF1ZXN0GiMubGlua3RyaWFsLnYxLkNoZWNrUHJvdG9jb2xSZXNwb25zZTABQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_linktrial_v1_driver]);
+  fileDesc("ChZsaW5rdHJpYWwvdjEvbGFiLnByb3RvEgxsaW5rdHJpYWwudjEiEgoQTGFiU3RhdHVzUmVxdWVzdCK7AQoRTGFiU3RhdHVzUmVzcG9uc2USCgoCdXAYASABKAgSDQoFcmFkaW8YAiABKAkSEAoIdG9wb2xvZ3kYAyABKAkSJAoFbm9kZXMYBCADKAsyFS5saW5rdHJpYWwudjEuTGFiTm9kZRITCgt1bmF2YWlsYWJsZRgFIAEoCRImCgZyYWRpb3MYBiADKAsyFi5saW5rdHJpYWwudjEuTGFiUmFkaW8SFgoOZW11bGF0b3JfZXJyb3IYByABKAkiWwoHTGFiTm9kZRIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRIUCgxjb250cm9sX2xpbmsYBCABKAgSDQoFYWdlbnQYBSABKAgifQoITGFiUmFkaW8SDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIQCghyYXRlX2JwcxgDIAEoARIQCghkZWxheV9tcxgEIAEoARIMCgRsb3NzGAUgASgBEg4KBnNucl9kYhgGIAEoARIVCg1xdWV1ZV9wYWNrZXRzGAcgASgFIi8KDExhYlVwUmVxdWVzdBINCgVyYWRpbxgBIAEoCRIQCgh0b3BvbG9neRgCIAEoCSIPCg1MYWJVcFJlc3BvbnNlIhAKDkxhYkRvd25SZXF1ZXN0IhEKD0xhYkRvd25SZXNwb25zZSIxChVTZXRDb250cm9sTGlua1JlcXVlc3QSDAoEbm9kZRgBIAEoCRIKCgJ1cBgCIAEoCCIYChZTZXRDb250cm9sTGlua1Jlc3BvbnNlIi4KEEdldFNvdXJjZVJlcXVlc3QSDAoEa2luZBgBIAEoCRIMCgRuYW1lGAIgASgJIkAKEUdldFNvdXJjZVJlc3BvbnNlEgwKBHRleHQYASABKAwSDAoEZmlsZRgCIAEoCRIPCgdzaGlwcGVkGAMgASgIIiYKEkdldExhbmd1YWdlUmVxdWVzdBIQCghkb2N1bWVudBgBIAEoCSIlChNHZXRMYW5ndWFnZVJlc3BvbnNlEg4KBnNjaGVtYRgBIAEoDCIxChNTYXZlVG9wb2xvZ3lSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEdGV4dBgCIAEoDCIWChRTYXZlVG9wb2xvZ3lSZXNwb25zZSIlChVEZWxldGVUb3BvbG9neVJlcXVlc3QSDAoEbmFtZRgBIAEoCSIYChZEZWxldGVUb3BvbG9neVJlc3BvbnNlIjAKElNhdmVQcm9maWxlUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBHRleHQYAiABKAwiFQoTU2F2ZVByb2ZpbGVSZXNwb25zZSIkChREZWxldGVQcm9maWxlUmVxdWVzdBIMCgRuYW1lGAEgASgJIhcKFURlbGV0ZVByb2ZpbGVSZXNwb25zZSIWChRMaXN0UHJvdG9jb2xzUmVxdWVzdCJGChVMaXN0UHJvdG9jb2xzUmVzcG9uc2USLQoJcHJvdG9jb2xzGAEgAygLMhoubGlua3RyaWFsLnYxLlByb3RvY29sSW5mbyKfAQoMUHJvdG9jb2xJbmZvEgwKBG5hbWUYASABKAkSFQoNbWFuaWZlc3RfanNvbhgCIAEoCRInCgRoZXJlGAMgASgLMhkubGlua3RyaWFsLnYxLkRyaXZlclN0YXRlEjMKCmxhc3RfY2hlY2sYBCABKAsyHy5saW5rdHJpYWwudjEuQ29uZm9ybWFuY2VSZXN1bHQSDAoEZmlsZRgFIAEoCSKrAQoRQ29uZm9ybWFuY2VSZXN1bHQSDwoHdmVyc2lvbhgBIAEoCRIOCgZzaGEyNTYYAiABKAkSFAoMY2hlY2tlZF91bml4GAMgASgDEg4KBnBhc3NlZBgEIAEoBRIOCgZmYWlsZWQYBSABKAUSDwoHc2tpcHBlZBgGIAEoBRIuCgZjaGVja3MYByADKAsyHi5saW5rdHJpYWwudjEuQ29uZm9ybWFuY2VDaGVjayJTChBDb25mb3JtYW5jZUNoZWNrEgwKBG5hbWUYASABKAkSDwoHb3V0Y29tZRgCIAEoCRIPCgdtZXNzYWdlGAMgASgJEg8KB3NlY29uZHMYBCABKAEiMwoUQ2hlY2tQcm90b2NvbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVxdWljaxgCIAEoCCKTAQoVQ2hlY2tQcm90b2NvbFJlc3BvbnNlEg0KBXRvdGFsGAMgASgFEi8KBWNoZWNrGAEgASgLMh4ubGlua3RyaWFsLnYxLkNvbmZvcm1hbmNlQ2hlY2tIABIxCgZyZXN1bHQYAiABKAsyHy5saW5rdHJpYWwudjEuQ29uZm9ybWFuY2VSZXN1bHRIAEIHCgVldmVudDLBAgoKTGFiU2VydmljZRJMCglMYWJTdGF0dXMSHi5saW5rdHJpYWwudjEuTGFiU3RhdHVzUmVxdWVzdBofLmxpbmt0cmlhbC52MS5MYWJTdGF0dXNSZXNwb25zZRJACgVMYWJVcBIaLmxpbmt0cmlhbC52MS5MYWJVcFJlcXVlc3QaGy5saW5rdHJpYWwudjEuTGFiVXBSZXNwb25zZRJGCgdMYWJEb3duEhwubGlua3RyaWFsLnYxLkxhYkRvd25SZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLkxhYkRvd25SZXNwb25zZRJbCg5TZXRDb250cm9sTGluaxIjLmxpbmt0cmlhbC52MS5TZXRDb250cm9sTGlua1JlcXVlc3QaJC5saW5rdHJpYWwudjEuU2V0Q29udHJvbExpbmtSZXNwb25zZTLKBQoOQ2F0YWxvZ1NlcnZpY2USTAoJR2V0U291cmNlEh4ubGlua3RyaWFsLnYxLkdldFNvdXJjZVJlcXVlc3QaHy5saW5rdHJpYWwudjEuR2V0U291cmNlUmVzcG9uc2USVQoMU2F2ZVRvcG9sb2d5EiEubGlua3RyaWFsLnYxLlNhdmVUb3BvbG9neVJlcXVlc3QaIi5saW5rdHJpYWwudjEuU2F2ZVRvcG9sb2d5UmVzcG9uc2USWwoORGVsZXRlVG9wb2xvZ3kSIy5saW5rdHJpYWwudjEuRGVsZXRlVG9wb2xvZ3lSZXF1ZXN0GiQubGlua3RyaWFsLnYxLkRlbGV0ZVRvcG9sb2d5UmVzcG9uc2USUgoLU2F2ZVByb2ZpbGUSIC5saW5rdHJpYWwudjEuU2F2ZVByb2ZpbGVSZXF1ZXN0GiEubGlua3RyaWFsLnYxLlNhdmVQcm9maWxlUmVzcG9uc2USWAoNRGVsZXRlUHJvZmlsZRIiLmxpbmt0cmlhbC52MS5EZWxldGVQcm9maWxlUmVxdWVzdBojLmxpbmt0cmlhbC52MS5EZWxldGVQcm9maWxlUmVzcG9uc2USUgoLR2V0TGFuZ3VhZ2USIC5saW5rdHJpYWwudjEuR2V0TGFuZ3VhZ2VSZXF1ZXN0GiEubGlua3RyaWFsLnYxLkdldExhbmd1YWdlUmVzcG9uc2USWAoNTGlzdFByb3RvY29scxIiLmxpbmt0cmlhbC52MS5MaXN0UHJvdG9jb2xzUmVxdWVzdBojLmxpbmt0cmlhbC52MS5MaXN0UHJvdG9jb2xzUmVzcG9uc2USWgoNQ2hlY2tQcm90b2NvbBIiLmxpbmt0cmlhbC52MS5DaGVja1Byb3RvY29sUmVxdWVzdBojLmxpbmt0cmlhbC52MS5DaGVja1Byb3RvY29sUmVzcG9uc2UwAUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_linktrial_v1_driver]);
 
 /**
  * @generated from message linktrial.v1.LabStatusRequest
@@ -315,6 +315,44 @@ export const GetSourceResponseSchema: GenMessage<GetSourceResponse> = /*@__PURE_
   messageDesc(file_linktrial_v1_lab, 11);
 
 /**
+ * @generated from message linktrial.v1.GetLanguageRequest
+ */
+export type GetLanguageRequest = Message<"linktrial.v1.GetLanguageRequest"> & {
+  /**
+   * plan
+   *
+   * @generated from field: string document = 1;
+   */
+  document: string;
+};
+
+/**
+ * Describes the message linktrial.v1.GetLanguageRequest.
+ * Use `create(GetLanguageRequestSchema)` to create a new message.
+ */
+export const GetLanguageRequestSchema: GenMessage<GetLanguageRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_lab, 12);
+
+/**
+ * @generated from message linktrial.v1.GetLanguageResponse
+ */
+export type GetLanguageResponse = Message<"linktrial.v1.GetLanguageResponse"> & {
+  /**
+   * JSON Schema 2020-12; x-value, x-unset and x-names say more for people (internal/yamlschema).
+   *
+   * @generated from field: bytes schema = 1;
+   */
+  schema: Uint8Array;
+};
+
+/**
+ * Describes the message linktrial.v1.GetLanguageResponse.
+ * Use `create(GetLanguageResponseSchema)` to create a new message.
+ */
+export const GetLanguageResponseSchema: GenMessage<GetLanguageResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_lab, 13);
+
+/**
  * @generated from message linktrial.v1.SaveTopologyRequest
  */
 export type SaveTopologyRequest = Message<"linktrial.v1.SaveTopologyRequest"> & {
@@ -336,7 +374,7 @@ export type SaveTopologyRequest = Message<"linktrial.v1.SaveTopologyRequest"> & 
  * Use `create(SaveTopologyRequestSchema)` to create a new message.
  */
 export const SaveTopologyRequestSchema: GenMessage<SaveTopologyRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 12);
+  messageDesc(file_linktrial_v1_lab, 14);
 
 /**
  * @generated from message linktrial.v1.SaveTopologyResponse
@@ -349,7 +387,7 @@ export type SaveTopologyResponse = Message<"linktrial.v1.SaveTopologyResponse"> 
  * Use `create(SaveTopologyResponseSchema)` to create a new message.
  */
 export const SaveTopologyResponseSchema: GenMessage<SaveTopologyResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 13);
+  messageDesc(file_linktrial_v1_lab, 15);
 
 /**
  * @generated from message linktrial.v1.DeleteTopologyRequest
@@ -366,7 +404,7 @@ export type DeleteTopologyRequest = Message<"linktrial.v1.DeleteTopologyRequest"
  * Use `create(DeleteTopologyRequestSchema)` to create a new message.
  */
 export const DeleteTopologyRequestSchema: GenMessage<DeleteTopologyRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 14);
+  messageDesc(file_linktrial_v1_lab, 16);
 
 /**
  * @generated from message linktrial.v1.DeleteTopologyResponse
@@ -379,7 +417,7 @@ export type DeleteTopologyResponse = Message<"linktrial.v1.DeleteTopologyRespons
  * Use `create(DeleteTopologyResponseSchema)` to create a new message.
  */
 export const DeleteTopologyResponseSchema: GenMessage<DeleteTopologyResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 15);
+  messageDesc(file_linktrial_v1_lab, 17);
 
 /**
  * @generated from message linktrial.v1.SaveProfileRequest
@@ -403,7 +441,7 @@ export type SaveProfileRequest = Message<"linktrial.v1.SaveProfileRequest"> & {
  * Use `create(SaveProfileRequestSchema)` to create a new message.
  */
 export const SaveProfileRequestSchema: GenMessage<SaveProfileRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 16);
+  messageDesc(file_linktrial_v1_lab, 18);
 
 /**
  * @generated from message linktrial.v1.SaveProfileResponse
@@ -416,7 +454,7 @@ export type SaveProfileResponse = Message<"linktrial.v1.SaveProfileResponse"> & 
  * Use `create(SaveProfileResponseSchema)` to create a new message.
  */
 export const SaveProfileResponseSchema: GenMessage<SaveProfileResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 17);
+  messageDesc(file_linktrial_v1_lab, 19);
 
 /**
  * @generated from message linktrial.v1.DeleteProfileRequest
@@ -433,7 +471,7 @@ export type DeleteProfileRequest = Message<"linktrial.v1.DeleteProfileRequest"> 
  * Use `create(DeleteProfileRequestSchema)` to create a new message.
  */
 export const DeleteProfileRequestSchema: GenMessage<DeleteProfileRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 18);
+  messageDesc(file_linktrial_v1_lab, 20);
 
 /**
  * @generated from message linktrial.v1.DeleteProfileResponse
@@ -446,7 +484,7 @@ export type DeleteProfileResponse = Message<"linktrial.v1.DeleteProfileResponse"
  * Use `create(DeleteProfileResponseSchema)` to create a new message.
  */
 export const DeleteProfileResponseSchema: GenMessage<DeleteProfileResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 19);
+  messageDesc(file_linktrial_v1_lab, 21);
 
 /**
  * @generated from message linktrial.v1.ListProtocolsRequest
@@ -459,7 +497,7 @@ export type ListProtocolsRequest = Message<"linktrial.v1.ListProtocolsRequest"> 
  * Use `create(ListProtocolsRequestSchema)` to create a new message.
  */
 export const ListProtocolsRequestSchema: GenMessage<ListProtocolsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 20);
+  messageDesc(file_linktrial_v1_lab, 22);
 
 /**
  * @generated from message linktrial.v1.ListProtocolsResponse
@@ -476,7 +514,7 @@ export type ListProtocolsResponse = Message<"linktrial.v1.ListProtocolsResponse"
  * Use `create(ListProtocolsResponseSchema)` to create a new message.
  */
 export const ListProtocolsResponseSchema: GenMessage<ListProtocolsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 21);
+  messageDesc(file_linktrial_v1_lab, 23);
 
 /**
  * @generated from message linktrial.v1.ProtocolInfo
@@ -517,7 +555,7 @@ export type ProtocolInfo = Message<"linktrial.v1.ProtocolInfo"> & {
  * Use `create(ProtocolInfoSchema)` to create a new message.
  */
 export const ProtocolInfoSchema: GenMessage<ProtocolInfo> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 22);
+  messageDesc(file_linktrial_v1_lab, 24);
 
 /**
  * @generated from message linktrial.v1.ConformanceResult
@@ -566,7 +604,7 @@ export type ConformanceResult = Message<"linktrial.v1.ConformanceResult"> & {
  * Use `create(ConformanceResultSchema)` to create a new message.
  */
 export const ConformanceResultSchema: GenMessage<ConformanceResult> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 23);
+  messageDesc(file_linktrial_v1_lab, 25);
 
 /**
  * @generated from message linktrial.v1.ConformanceCheck
@@ -600,7 +638,7 @@ export type ConformanceCheck = Message<"linktrial.v1.ConformanceCheck"> & {
  * Use `create(ConformanceCheckSchema)` to create a new message.
  */
 export const ConformanceCheckSchema: GenMessage<ConformanceCheck> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 24);
+  messageDesc(file_linktrial_v1_lab, 26);
 
 /**
  * @generated from message linktrial.v1.CheckProtocolRequest
@@ -624,7 +662,7 @@ export type CheckProtocolRequest = Message<"linktrial.v1.CheckProtocolRequest"> 
  * Use `create(CheckProtocolRequestSchema)` to create a new message.
  */
 export const CheckProtocolRequestSchema: GenMessage<CheckProtocolRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 25);
+  messageDesc(file_linktrial_v1_lab, 27);
 
 /**
  * @generated from message linktrial.v1.CheckProtocolResponse
@@ -662,7 +700,7 @@ export type CheckProtocolResponse = Message<"linktrial.v1.CheckProtocolResponse"
  * Use `create(CheckProtocolResponseSchema)` to create a new message.
  */
 export const CheckProtocolResponseSchema: GenMessage<CheckProtocolResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_lab, 26);
+  messageDesc(file_linktrial_v1_lab, 28);
 
 /**
  * @generated from service linktrial.v1.LabService
@@ -762,6 +800,17 @@ export const CatalogService: GenService<{
     methodKind: "unary";
     input: typeof DeleteProfileRequestSchema;
     output: typeof DeleteProfileResponseSchema;
+  },
+  /**
+   * GetLanguage answers what documents of a kind may hold: keys with their forms, defaults,
+   * meanings and examples.
+   *
+   * @generated from rpc linktrial.v1.CatalogService.GetLanguage
+   */
+  getLanguage: {
+    methodKind: "unary";
+    input: typeof GetLanguageRequestSchema;
+    output: typeof GetLanguageResponseSchema;
   },
   /**
    * @generated from rpc linktrial.v1.CatalogService.ListProtocols
