@@ -21,6 +21,7 @@ import (
 
 	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
+	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/sheet"
 	"linktrial/orchestrator/store"
@@ -33,8 +34,10 @@ type Config struct {
 	Catalog plan.Catalog
 	// Shipped has the plans that came with Linktrial as *.yaml; nil: none.
 	Shipped fs.FS
-	// Start starts a plan as one campaign. Where it is refused, nothing has started.
-	Start func(ctx context.Context, file string, text []byte, name string) (campaign string, refused Refusal, err error)
+	// Launcher starts plans, as [launch.Launcher].
+	Launcher interface {
+		Start(context.Context, launch.Request) (launch.Started, error)
+	}
 	// Ahead lists the runs that nodes take part in now; they end before others begin.
 	Ahead  func() []string
 	Logger *slog.Logger
@@ -43,12 +46,6 @@ type Config struct {
 	Settle time.Duration
 	// Now is the clock, for tests; nil is time.Now.
 	Now func() time.Time
-}
-
-// Refusal is why a plan could not be started, sentences for people; empty: it was.
-type Refusal struct {
-	Plan  []string // its faults, which stay
-	Nodes []string // what is missing of nodes, which may come
 }
 
 // Library holds the plans and their schedules. Its methods may be called from

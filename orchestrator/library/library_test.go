@@ -11,9 +11,12 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
@@ -61,6 +64,12 @@ func (c *clock) move(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
+type launcher func(context.Context, launch.Request) (launch.Started, error)
+
+func (f launcher) Start(ctx context.Context, p launch.Request) (launch.Started, error) {
+	return f(ctx, p)
+}
+
 // rig is a library that records what it starts.
 type rig struct {
 	*Library
@@ -70,7 +79,7 @@ type rig struct {
 
 	mu      sync.Mutex
 	started []string
-	refused Refusal
+	refused error
 	ahead   []string
 }
 
@@ -81,16 +90,16 @@ func newRig(t *testing.T, s *store.Store) *rig {
 	r := &rig{t: t, clock: &clock{at: time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)}}
 	r.cfg = Config{Store: s, Catalog: withDriver{cat}, Shipped: fstest.MapFS{"demo.yaml": {Data: []byte(good)}}, Settle: time.Nanosecond,
 		Now: r.clock.now, Ahead: func() []string { r.mu.Lock(); defer r.mu.Unlock(); return r.ahead },
-		Start: func(ctx context.Context, file string, text []byte, name string) (string, Refusal, error) {
+		Launcher: launcher(func(ctx context.Context, p launch.Request) (launch.Started, error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if r.refused.Plan != nil || r.refused.Nodes != nil {
-				return "", r.refused, nil
+			if r.refused != nil {
+				return launch.Started{}, r.refused
 			}
 			id := fmt.Sprintf("camp%d", len(r.started))
-			r.started = append(r.started, file+" "+name+" "+string(text))
-			return id, Refusal{}, s.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: "x", Plan: "x", PlanFile: file, PlanText: text, PlanHash: hashOf(text)})
-		}}
+			r.started = append(r.started, p.File+" "+p.Name+" "+string(p.Text))
+			return launch.Started{Campaign: id}, s.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: "x", Plan: "x", PlanFile: p.File, PlanText: p.Text, PlanHash: hashOf(p.Text)})
+		})}
 	r.start()
 	return r
 }
@@ -298,22 +307,20 @@ func TestScheduleRefusals(t *testing.T) {
 	// A plan that has faults at its time is told, and not tried again.
 	x, err := r.Schedule(ctx, Order{Plan: "demo", At: now.Add(time.Minute)})
 	require.NoError(t, err)
-	r.mu.Lock()
-	r.refused.Plan = []string{"demo.yaml:2:8: no such radio"}
-	r.mu.Unlock()
+	r.refuse(yamldoc.Problems{{File: "demo.yaml", Line: 2, Column: 8, Message: "no such radio"}})
 	r.move(61 * time.Second)
 	require.Equal(t, "demo.yaml:2:8: no such radio", r.becomes(x.ID, Failed).Message)
-	r.refuse()
+	r.refuse(nil)
 	r.restart(0)
 	require.Equal(t, Failed, r.schedule(x.ID).State)
 	require.Empty(t, r.starts())
 }
 
-// refuse has starts refused for these nodes from now on; none: they succeed.
-func (r *rig) refuse(nodes ...string) {
+// refuse has starts refused for this reason from now on; nil: they succeed.
+func (r *rig) refuse(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.refused = Refusal{Nodes: nodes}
+	r.refused = why
 }
 
 // says waits until a schedule that waits has a message.
@@ -327,7 +334,7 @@ func (r *rig) says(id, want string) {
 func TestPatience(t *testing.T) {
 	const away = "no server node is connected; known: b"
 	r, ctx := newRig(t, storetest.Open(t)), t.Context()
-	r.refuse(away)
+	r.refuse(launch.Missing{away})
 	short, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Minute), Patience: 30 * time.Second})
 	require.NoError(t, err)
 	usual, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Minute)})
@@ -348,10 +355,31 @@ func TestPatience(t *testing.T) {
 	r.move(time.Second)
 	r.says(usual.ID, "is tried until 08:03:00 UTC: "+away)
 	require.Empty(t, r.starts())
-	r.refuse()
+	r.refuse(nil)
 	require.Equal(t, "started 1m11s late, because nodes were missing", r.becomes(usual.ID, Started).Message, "without a clock that moves: it is tried by itself")
 	require.Len(t, r.starts(), 1)
 	require.Equal(t, Cancelled, r.schedule(cancelled.ID).State)
+}
+
+// A plan with more faults than are listed is not tried again either. Of a fault of the
+// orchestrator people are told what they would be by hand, and not its text.
+func TestFailedStarts(t *testing.T) {
+	r, ctx := newRig(t, storetest.Open(t)), t.Context()
+	for _, c := range []struct {
+		why  error
+		want string
+	}{
+		{yamldoc.Problems{{File: "demo.yaml", Line: 2, Column: 8, Message: "unknown radio"}, {File: "demo.yaml", Message: "and 7 more problems"}},
+			"^demo.yaml:2:8: unknown radio\ndemo.yaml: and 7 more problems$"},
+		{fmt.Errorf("queue campaign: %w", &pgconn.PgError{Code: "53100", Message: "table x"}), "^the database has no room left on its disk, so nothing can be stored: "},
+		{errors.New("sheet x"), "^the orchestrator failed at this call: its log has the reason, as incident [0-9a-f]{8}$"},
+	} {
+		r.refuse(c.why)
+		x, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Minute)})
+		require.NoError(t, err)
+		r.move(time.Minute)
+		require.Regexp(t, c.want, r.becomes(x.ID, Failed).Message)
+	}
 }
 
 func TestMissedSchedules(t *testing.T) {
@@ -416,11 +444,11 @@ func TestStopDuringAStart(t *testing.T) {
 	r, ctx := newRig(t, storetest.Open(t)), t.Context()
 	began := make(chan struct{})
 	r.Stop()
-	r.cfg.Start = func(ctx context.Context, _ string, _ []byte, _ string) (string, Refusal, error) {
+	r.cfg.Launcher = launcher(func(ctx context.Context, _ launch.Request) (launch.Started, error) {
 		close(began)
 		<-ctx.Done()
-		return "", Refusal{}, ctx.Err()
-	}
+		return launch.Started{}, ctx.Err()
+	})
 	r.start()
 	x, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Second)})
 	require.NoError(t, err)
@@ -431,9 +459,9 @@ func TestStopDuringAStart(t *testing.T) {
 		t.Fatal("not started")
 	}
 	r.Stop()
-	r.cfg.Start = func(context.Context, string, []byte, string) (string, Refusal, error) {
-		return "", Refusal{}, errors.New("must not be called")
-	}
+	r.cfg.Launcher = launcher(func(context.Context, launch.Request) (launch.Started, error) {
+		return launch.Started{}, errors.New("must not be called")
+	})
 	r.start()
 	require.Equal(t, Missed, r.schedule(x.ID).State)
 }

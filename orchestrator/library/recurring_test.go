@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 )
@@ -119,17 +120,17 @@ func TestRecurrenceSkips(t *testing.T) {
 	r, ctx := newRig(t, s), t.Context()
 	r.Stop()
 	n := 0
-	r.cfg.Start = func(context.Context, string, []byte, string) (string, Refusal, error) {
+	r.cfg.Launcher = launcher(func(context.Context, launch.Request) (launch.Started, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.refused.Nodes != nil {
-			return "", r.refused, nil
+		if r.refused != nil {
+			return launch.Started{}, r.refused
 		}
 		id := fmt.Sprintf("camp%d", n)
 		n++
 		storetest.AddRun(t, s, id, storetest.Sheet(1))
-		return id, Refusal{}, nil
-	}
+		return launch.Started{Campaign: id}, nil
+	})
 	end := func(run string) {
 		t.Helper()
 		ended, err := s.SetEnded(ctx, dbsqlc.SetEndedParams{ID: run, State: "completed"})
@@ -157,7 +158,7 @@ func TestRecurrenceSkips(t *testing.T) {
 	require.Equal(t, Started, r.ended(x.ID, 3).State)
 
 	// For nodes that are away a start is as patient as any; the next one is tried at its time.
-	r.refuse("no server node is connected")
+	r.refuse(launch.Missing{"no server node is connected"})
 	end("camp2-1")
 	next := r.waits(x.ID)
 	r.move(6 * time.Hour)
@@ -166,7 +167,7 @@ func TestRecurrenceSkips(t *testing.T) {
 	failed := r.ended(x.ID, 4)
 	require.Equal(t, Failed, failed.State)
 	require.Contains(t, failed.Message, "no server node")
-	r.refuse()
+	r.refuse(nil)
 	r.waits(x.ID)
 	r.move(6*time.Hour - DefaultPatience)
 	require.Equal(t, Started, r.ended(x.ID, 5).State)

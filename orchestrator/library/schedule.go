@@ -12,6 +12,9 @@ import (
 
 	"linktrial/internal/backoff"
 	"linktrial/internal/unit"
+	"linktrial/internal/yamldoc"
+	"linktrial/orchestrator/launch"
+	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -379,19 +382,21 @@ func (l *Library) start(ctx context.Context, o dbsqlc.Schedule) error {
 		return errors.Join(ctx.Err(), l.cfg.Store.PostponeSchedule(keep, dbsqlc.PostponeScheduleParams{ID: o.ID, Message: o.Message}))
 	}
 	until := o.StartAt.Add(patience(o.PatienceSeconds))
-	campaign, refused, err := l.cfg.Start(ctx, fileOf(o.Plan), o.PlanText, o.Name)
-	if err != nil && ctx.Err() != nil && campaign == "" {
-		return ctx.Err() // the next start of the orchestrator resolves it
-	}
+	started, err := l.cfg.Launcher.Start(ctx, launch.Request{File: fileOf(o.Plan), Text: o.PlanText, Name: o.Name})
+	var missing launch.Missing
+	var faults yamldoc.Problems
 	switch {
+	case errors.As(err, &missing) && l.cfg.Now().Before(until):
+		err = l.cfg.Store.PostponeSchedule(keep, dbsqlc.PostponeScheduleParams{ID: o.ID, Message: fmt.Sprintf("is tried until %s: %s", unit.Clock(until), missing)})
+	case errors.As(err, &missing):
+		_, err = l.end(keep, o.ID, starting, Failed, fmt.Sprintf("could not start within %s: %s", patience(o.PatienceSeconds), missing), "")
+	case errors.As(err, &faults):
+		_, err = l.end(keep, o.ID, starting, Failed, faults.Error(), "")
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err() // the next start of the orchestrator resolves it
 	case err != nil:
-		_, err = l.end(keep, o.ID, starting, Failed, err.Error(), "")
-	case len(refused.Nodes) > 0 && l.cfg.Now().Before(until):
-		err = l.cfg.Store.PostponeSchedule(keep, dbsqlc.PostponeScheduleParams{ID: o.ID, Message: fmt.Sprintf("is tried until %s: %s", unit.Clock(until), strings.Join(refused.Nodes, "\n"))})
-	case len(refused.Nodes) > 0:
-		_, err = l.end(keep, o.ID, starting, Failed, fmt.Sprintf("could not start within %s: %s", patience(o.PatienceSeconds), strings.Join(refused.Nodes, "\n")), "")
-	case len(refused.Plan) > 0:
-		_, err = l.end(keep, o.ID, starting, Failed, strings.Join(refused.Plan, "\n"), "")
+		_, text := store.Explain(l.log, "start plan", err)
+		_, err = l.end(keep, o.ID, starting, Failed, text, "")
 	default:
 		message := o.Message
 		if o.ClaimedAt != nil { // the message is about an earlier attempt
@@ -400,7 +405,7 @@ func (l *Library) start(ctx context.Context, o dbsqlc.Schedule) error {
 		if len(ahead) > 0 {
 			message = "waits for the runs that were under way then: " + strings.Join(ahead, ", ")
 		}
-		_, err = l.end(keep, o.ID, starting, Started, message, campaign)
+		_, err = l.end(keep, o.ID, starting, Started, message, started.Campaign)
 	}
 	return err
 }

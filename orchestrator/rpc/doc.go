@@ -5,8 +5,8 @@
 // TrustService, rpc/enrol EnrolmentService and NodeService. rpc/reply has what
 // several of them answer with.
 //
-// Handlers translate; what happens is decided in orchestrator/campaign, fleet,
-// library, access, authority and signing, stored by orchestrator/ingest, read by
+// Handlers translate; what happens is decided in orchestrator/launch, campaign,
+// fleet, library, access, authority and signing, stored by orchestrator/ingest, read by
 // orchestrator/store and rendered by orchestrator/report. What only the program
 // that runs the orchestrator can do, it gives as a [Lab] and as [Drivers]. Comes
 // in and goes out: the messages of api/proto.

@@ -30,14 +30,15 @@ func (s *fleetCalls) StartPreflight(ctx context.Context, req *connect.Request[li
 	m := req.Msg
 	r := fleet.Request{Nodes: m.Nodes, Topology: m.Topology, Radio: m.Radio, Protocols: m.Protocols}
 	if len(m.PlanText) > 0 {
-		p, sheets, problems, err := s.cfg.compile(ctx, m.PlanFile, m.PlanText, false)
+		p, sheets, err := s.cfg.Launcher.Compile(ctx, m.PlanFile, m.PlanText, false)
+		problems, err := asProblems(m.PlanFile, err)
 		if err != nil {
 			return nil, s.cfg.answer(ctx, "start preflight", err)
 		}
 		if problems != nil {
 			return connect.NewResponse(&linktrialv1.StartPreflightResponse{Problems: problems}), nil
 		}
-		r.OfPlan(p.Name, p.Protocols(), s.cfg.cells(sheets))
+		r.OfPlan(p.Name, p.Protocols(), s.cfg.Launcher.Cells(sheets))
 	}
 	id, err := s.cfg.Fleet.StartPreflight(ctx, r)
 	if err != nil {

@@ -17,29 +17,6 @@ import (
 // plans is LibraryService.
 type plans struct{ cfg Config }
 
-// StartPlan is how a library starts plans by itself: as a person would, on the
-// nodes that are connected then.
-func StartPlan(cfg Config) func(ctx context.Context, file string, text []byte, name string) (string, library.Refusal, error) {
-	o := &operators{cfg: cfg}
-	return func(ctx context.Context, file string, text []byte, name string) (string, library.Refusal, error) {
-		var why library.Refusal
-		res, err := o.StartPlan(ctx, connect.NewRequest(&linktrialv1.StartPlanRequest{File: file, Text: text, Name: name}))
-		if coded := (*connect.Error)(nil); errors.As(err, &coded) {
-			return "", why, errors.New(coded.Message()) // without the code's name: people read it
-		} else if err != nil {
-			return "", why, err
-		}
-		for _, p := range res.Msg.Problems {
-			if p.Line > 0 {
-				why.Plan = append(why.Plan, fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message))
-			} else {
-				why.Nodes = append(why.Nodes, p.Message)
-			}
-		}
-		return res.Msg.CampaignId, why, nil
-	}
-}
-
 // fault puts the library's refusals into codes that callers branch on.
 func (s *plans) fault(ctx context.Context, call string, err error) error {
 	for _, c := range []struct {

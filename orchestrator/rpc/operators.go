@@ -1,9 +1,9 @@
 package rpc
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	"linktrial/internal/telemetrysource"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/rpc/results"
 	"linktrial/orchestrator/sheet"
@@ -28,16 +29,29 @@ type operators struct {
 	results *results.Service
 }
 
-func asProblems(ps yamldoc.Problems) []*linktrialv1.Problem {
-	out := make([]*linktrialv1.Problem, len(ps))
-	for i, p := range ps {
-		out[i] = &linktrialv1.Problem{File: p.File, Line: int32(p.Line), Column: int32(p.Column), Message: p.Message, Path: p.Path}
+// asProblems turns the reasons for which a plan cannot be started into those of a reply; any
+// other error is returned.
+func asProblems(file string, err error) (out []*linktrialv1.Problem, other error) {
+	var faults yamldoc.Problems
+	var missing launch.Missing
+	switch {
+	case errors.As(err, &faults):
+		for _, p := range faults {
+			out = append(out, &linktrialv1.Problem{File: p.File, Line: int32(p.Line), Column: int32(p.Column), Message: p.Message, Path: p.Path})
+		}
+	case errors.As(err, &missing):
+		for _, text := range missing {
+			out = append(out, &linktrialv1.Problem{File: file, Message: text})
+		}
+	default:
+		return nil, err
 	}
-	return out
+	return out, nil
 }
 
 func (s *operators) CheckPlan(ctx context.Context, req *connect.Request[linktrialv1.CheckPlanRequest]) (*connect.Response[linktrialv1.CheckPlanResponse], error) {
-	p, _, problems, err := s.cfg.compile(ctx, req.Msg.File, req.Msg.Text, false)
+	p, _, err := s.cfg.Launcher.Compile(ctx, req.Msg.File, req.Msg.Text, false)
+	problems, err := asProblems(req.Msg.File, err)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "check plan", err)
 	}
@@ -49,7 +63,8 @@ func (s *operators) CheckPlan(ctx context.Context, req *connect.Request[linktria
 }
 
 func (s *operators) ExplainPlan(ctx context.Context, req *connect.Request[linktrialv1.ExplainPlanRequest]) (*connect.Response[linktrialv1.ExplainPlanResponse], error) {
-	_, sheets, problems, err := s.cfg.compile(ctx, req.Msg.File, req.Msg.Text, false)
+	_, sheets, err := s.cfg.Launcher.Compile(ctx, req.Msg.File, req.Msg.Text, false)
+	problems, err := asProblems(req.Msg.File, err)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "explain plan", err)
 	}
@@ -71,48 +86,23 @@ func (s *operators) ExplainPlan(ctx context.Context, req *connect.Request[linktr
 
 func (s *operators) StartPlan(ctx context.Context, req *connect.Request[linktrialv1.StartPlanRequest]) (*connect.Response[linktrialv1.StartPlanResponse], error) {
 	m := req.Msg
-	p, sheets, problems, err := s.cfg.compile(ctx, m.File, m.Text, m.Virtual)
+	started, err := s.cfg.Launcher.Start(ctx, launch.Request{File: m.File, Text: m.Text, Name: m.Name, Virtual: m.Virtual, Moves: moves[m.Moves],
+		Preflight: m.Preflight == linktrialv1.StartPlanRequest_PREFLIGHT_REQUIRED})
+	var unproven launch.Unproven
+	if errors.As(err, &unproven) {
+		return connect.NewResponse(&linktrialv1.StartPlanResponse{WithoutPreflight: unproven}), nil
+	}
+	problems, err := asProblems(m.File, err)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "start plan", err)
 	}
-	if problems != nil {
-		return connect.NewResponse(&linktrialv1.StartPlanResponse{Problems: problems}), nil
-	}
-	without, err := s.cfg.Fleet.Unproven(ctx, s.cfg.cells(sheets))
-	if err != nil {
-		return nil, s.cfg.answer(ctx, "start plan", err)
-	}
-	if len(without) > 0 && m.Preflight == linktrialv1.StartPlanRequest_PREFLIGHT_REQUIRED {
-		return connect.NewResponse(&linktrialv1.StartPlanResponse{WithoutPreflight: without}), nil
-	}
-	c := campaign.Plan{Caveats: caveats(without), Name: cmp.Or(m.Name, p.Name), Plan: p.Name, File: m.File, Text: m.Text, Hash: p.Hash, Sheets: sheets, Virtual: m.Virtual, Moves: moves[m.Moves]}
-	for _, sh := range sheets {
-		c.Estimates = append(c.Estimates, slot(sh))
-	}
-	id, runs, missing, err := s.cfg.Engine.Queue(ctx, c)
-	if err != nil {
-		return nil, s.cfg.answer(ctx, "start plan", err)
-	}
-	out := &linktrialv1.StartPlanResponse{CampaignId: id, RunIds: runs, WithoutPreflight: without}
-	for _, text := range missing {
-		out.Problems = append(out.Problems, &linktrialv1.Problem{File: m.File, Message: text})
-	}
-	return connect.NewResponse(out), nil
+	return connect.NewResponse(&linktrialv1.StartPlanResponse{CampaignId: started.Campaign, RunIds: started.Runs, Problems: problems, WithoutPreflight: started.Unproven}), nil
 }
 
 var moves = map[linktrialv1.StartPlanRequest_Moves]campaign.Moves{
 	linktrialv1.StartPlanRequest_MOVES_UNSPECIFIED: campaign.MovesOnReal,
 	linktrialv1.StartPlanRequest_MOVES_CONFIRM:     campaign.MovesConfirm,
 	linktrialv1.StartPlanRequest_MOVES_NONE:        campaign.MovesNone,
-}
-
-// slot is how long each trial keeps the run, with what lies between two trials.
-func slot(sh *runsheet.Sheet) []time.Duration {
-	out := sheet.Estimate(sh)
-	for i := range out {
-		out[i] += sheet.DeadTime + sh.Limits.Pause
-	}
-	return out
 }
 
 func (s *operators) AbortCampaign(ctx context.Context, req *connect.Request[linktrialv1.AbortCampaignRequest]) (*connect.Response[linktrialv1.AbortCampaignResponse], error) {

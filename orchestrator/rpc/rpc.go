@@ -16,6 +16,7 @@ import (
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/fleet"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/library"
 	"linktrial/orchestrator/rpc/enrol"
 	"linktrial/orchestrator/rpc/people"
@@ -33,6 +34,7 @@ type Config struct {
 	Ingest    *ingest.Ingester
 	Store     *store.Store
 	Catalog   *catalog.Catalog
+	Launcher  *launch.Launcher
 	Library   *library.Library
 	Fleet     *fleet.Fleet
 	Trust     *signing.Trust

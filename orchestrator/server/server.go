@@ -23,6 +23,7 @@ import (
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/fleet"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/library"
 	"linktrial/orchestrator/liveness"
 	"linktrial/orchestrator/postgres"
@@ -209,9 +210,10 @@ func (s *Server) startServices(ctx context.Context, cfg Config, m *metrics) (rpc
 	if s.fleet, err = fleet.Start(ctx, fleet.Config{Store: s.store, Nodes: s.engine.Nodes, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger}); err != nil {
 		return rpc.Config{}, err
 	}
-	services := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Access: s.access, Drivers: cfg.Drivers, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: s.claim.Lost,
+	launcher := &launch.Launcher{Catalog: cfg.Catalog, Engine: s.engine, Fleet: s.fleet, Trust: s.trust}
+	services := rpc.Config{Launcher: launcher, Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Access: s.access, Drivers: cfg.Drivers, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: s.claim.Lost,
 		Delivered: m.delivered, OverBound: m.refused, Options: []connect.HandlerOption{connect.WithInterceptors(m.counted(), s.access.Interceptor())}}
-	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Start: rpc.StartPlan(services), Ahead: s.engine.Nodes.RunsUnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
+	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Launcher: launcher, Ahead: s.engine.Nodes.RunsUnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
 	if err != nil {
 		return rpc.Config{}, err
 	}

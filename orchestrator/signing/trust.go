@@ -90,11 +90,11 @@ func (t *Trust) own(protocol string) (driverdigest.Digest, error) {
 	return f.Digest, nil
 }
 
-// Name writes into every treatment of the sheets that can be run the digests of
+// AddDigests writes into every treatment of the sheets that can be run the digests of
 // the drivers that are accepted now: the orchestrator's own, and those that people
 // approved. It returns a problem, in words for people, for every protocol of which
 // no driver can be accepted.
-func (t *Trust) Name(ctx context.Context, sheets []*runsheet.Sheet) (problems []string, err error) {
+func (t *Trust) AddDigests(ctx context.Context, sheets []*runsheet.Sheet) (problems []string, err error) {
 	approved, err := t.cfg.Store.Approvals(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("approved drivers: %w", err)
@@ -106,20 +106,20 @@ func (t *Trust) Name(ctx context.Context, sheets []*runsheet.Sheet) (problems []
 			if tr.Missing != "" {
 				continue
 			}
-			name := func(protocol string) []string {
-				names, ok := known[protocol]
+			digests := func(protocol string) []string {
+				list, ok := known[protocol]
 				if !ok {
 					var why error
-					if names, why = t.accepted(protocol, approved); why != nil {
+					if list, why = t.accepted(protocol, approved); why != nil {
 						problems = append(problems, why.Error())
 					}
-					known[protocol] = names
+					known[protocol] = list
 				}
-				return slices.Clone(names)
+				return slices.Clone(list)
 			}
-			tr.Digests = name(tr.Protocol)
+			tr.Digests = digests(tr.Protocol)
 			for k := range tr.Via {
-				tr.Via[k].Digests = name(tr.Via[k].Protocol)
+				tr.Via[k].Digests = digests(tr.Via[k].Protocol)
 			}
 		}
 	}

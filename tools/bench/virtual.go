@@ -123,7 +123,7 @@ func (b *virtualBench) plan(ctx context.Context, name string, document []byte, c
 	if err != nil {
 		return uml.SheetResult{}, err
 	}
-	if err := b.name(cat, sheets[0]); err != nil {
+	if err := b.addDigests(cat, sheets[0]); err != nil {
 		return uml.SheetResult{}, err
 	}
 	encoded, err := sheets[0].Encode()
@@ -140,8 +140,8 @@ func (b *virtualBench) plan(ctx context.Context, name string, document []byte, c
 	return result.Sheets[0], nil
 }
 
-// name adds the digests of this machine's drivers to a sheet.
-func (b *virtualBench) name(cat *catalog.Catalog, s *runsheet.Sheet) error {
+// addDigests adds the digests of this machine's drivers to a sheet.
+func (b *virtualBench) addDigests(cat *catalog.Catalog, s *runsheet.Sheet) error {
 	for i := range s.Treatments {
 		t := &s.Treatments[i]
 		if t.Missing != "" {

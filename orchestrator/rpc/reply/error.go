@@ -2,8 +2,6 @@ package reply
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,17 +21,6 @@ import (
 	"linktrial/orchestrator/store"
 )
 
-// What callers are answered where the fault is not theirs. The orchestrator's log
-// has the cause: its text names tables, columns and files, which no caller can
-// act on.
-const (
-	unavailableText = "the database does not answer%s, so the orchestrator cannot answer either: nothing is lost, nodes continue and keep what they measure, and the same call can succeed later; the orchestrator's log has the reason"
-	unwritableText  = "the database %s, so nothing can be stored: nothing is lost, nodes continue and keep what they measure, and the same call can succeed when that is repaired; the orchestrator's log has the reason"
-	internalText    = "the orchestrator failed at this call: its log has the reason, as incident %s"
-	badValueText    = "a value of the request cannot be stored: the orchestrator's log has the reason, as incident %s"
-	noRowsText      = "what was asked for does not exist"
-)
-
 // Error puts an error into the code that callers branch on. What is not the
 // caller's fault is logged here, once, and the caller does not get its text.
 func Error(ctx context.Context, log *slog.Logger, call string, err error) error {
@@ -46,30 +33,22 @@ func Error(ctx context.Context, log *slog.Logger, call string, err error) error 
 	if ended := access.Ended(ctx); ended != nil {
 		return ended
 	}
-	fault := store.FaultOf(err)
-	if fault == store.NoFault {
+	if store.FaultOf(err) == store.NoFault {
 		if code, ok := codeOf(err); ok {
 			return connect.NewError(code, err)
 		}
 	}
+	fault, text := store.Explain(log, call, err)
+	code := connect.CodeInternal
 	switch fault {
 	case store.NoRows:
-		return connect.NewError(connect.CodeNotFound, errors.New(noRowsText))
+		code = connect.CodeNotFound
 	case store.Unavailable:
-		if why := store.WhyUnwritable(err); why != "" {
-			log.Error("call failed: the database takes no changes", "why", why, "call", call, "error", err)
-			return connect.NewError(connect.CodeUnavailable, fmt.Errorf(unwritableText, why))
-		}
-		log.Error("call failed: the database does not answer", "call", call, "error", err)
-		return connect.NewError(connect.CodeUnavailable, fmt.Errorf(unavailableText, ""))
+		code = connect.CodeUnavailable
 	case store.BadValue:
-		id := incident()
-		log.Error("call failed: a value cannot be stored", "call", call, "incident", id, "error", err)
-		return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(badValueText, id))
+		code = connect.CodeInvalidArgument
 	}
-	id := incident()
-	log.Error("call failed", "call", call, "incident", id, "error", err)
-	return connect.NewError(connect.CodeInternal, fmt.Errorf(internalText, id))
+	return connect.NewError(code, errors.New(text))
 }
 
 // Told is [Error] for what runs on the orchestrator's machine beside it, such as a lab
@@ -102,13 +81,6 @@ func ofDatabase(err error) bool {
 	var refused *pgconn.PgError
 	var connecting *pgconn.ConnectError
 	return errors.As(err, &refused) || errors.As(err, &connecting) || errors.Is(err, pgx.ErrNoRows)
-}
-
-// incident is a name under which the log has what a caller is not told.
-func incident() string {
-	b := make([]byte, 4)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
 }
 
 func codeOf(err error) (connect.Code, bool) {
@@ -156,8 +128,8 @@ type translator struct {
 func (t translator) error(ctx context.Context, call string, err error) error {
 	err = Error(ctx, t.log, call, err)
 	var coded *connect.Error
-	if errors.As(err, &coded) && coded.Code() == connect.CodeUnavailable && coded.Message() == fmt.Sprintf(unavailableText, "") {
-		return connect.NewError(connect.CodeUnavailable, fmt.Errorf(unavailableText, Since(t.lost())))
+	if errors.As(err, &coded) && coded.Code() == connect.CodeUnavailable && coded.Message() == store.UnavailableText("") {
+		return connect.NewError(connect.CodeUnavailable, errors.New(store.UnavailableText(Since(t.lost()))))
 	}
 	return err
 }
@@ -186,8 +158,8 @@ func (t translator) WrapStreamingHandler(next connect.StreamingHandlerFunc) conn
 // internal error, with the stack in the log.
 func Recover(log *slog.Logger) connect.HandlerOption {
 	return connect.WithRecover(func(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
-		id := incident()
+		id, text := store.Incident()
 		log.Error("call failed with a panic", "call", spec.Procedure, "incident", id, "panic", p, "stack", string(debug.Stack()))
-		return connect.NewError(connect.CodeInternal, fmt.Errorf(internalText, id))
+		return connect.NewError(connect.CodeInternal, errors.New(text))
 	})
 }
