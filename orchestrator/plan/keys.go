@@ -88,8 +88,8 @@ var viaKeys = &yamlschema.Mapping{Name: "relay processes", Keys: []yamlschema.Ke
 var treatmentKeys = &yamlschema.Mapping{Name: "treatments", Keys: []yamlschema.Key{
 	{Name: "name", Form: yamlschema.Name(), Required: true, Example: "cubic", InTemplate: true, Meaning: "Unique in the plan; exports and commands name the treatment by it."},
 	{Name: "label", Form: yamlschema.Line(), Unset: "the name", Example: "TCP CUBIC", InTemplate: true, Meaning: "What tables and charts call it; unique in the plan too."},
-	{Name: "protocol", Form: yamlschema.Known("driver"), Required: true, Example: "tcp", InTemplate: true, Meaning: "The driver that carries its transfers (`linktrial protocols` lists them)."},
-	{Name: "options", Form: optionsForm, Unset: "the driver's defaults", Example: "{congestion: cubic}", InTemplate: true, Meaning: "Options of the driver (`linktrial protocols NAME` lists them)."},
+	{Name: "protocol", Form: yamlschema.Known("driver"), Required: true, Example: "tcp", InTemplate: true, Meaning: "The driver that carries its transfers (`linktrial protocol list`)."},
+	{Name: "options", Form: optionsForm, Unset: "the driver's defaults", Example: "{congestion: cubic}", InTemplate: true, Meaning: "Options of the driver; the page Protocols lists them, and the driver's `driver.yaml`."},
 	{Name: "via", Form: yamlschema.List(yamlschema.Of(viaKeys), 1, 3), Unset: "connections go from end to end", Example: "[{at: relay, protocol: split}]", Meaning: "Relay processes that end connections and carry their bytes onward, in the order from client to server."},
 	{Name: "dscp", Form: yamlschema.Either(yamlschema.Any("code point by name: EF, AF11 to AF43, CS0 to CS7, VA, LE, DF"), yamlschema.Integer(0, contract.MaxDSCP)), Unset: "packets are not marked", Example: "AF11", Meaning: "Code point of its packets (RFC 2474); the driver must be able to mark them."},
 	{Name: "second_radio", Form: yamlschema.Flag(), Default: false, Example: "true", Meaning: "The driver uses the second radio of each node too. The topology must give the nodes one."},
@@ -235,8 +235,8 @@ const (
 
 var cellKeys = &yamlschema.Mapping{Name: "the plan", Keys: []yamlschema.Key{
 	{Name: "notes", Form: yamlschema.List(yamlschema.Text(), 0, maxNotes), Unset: "none", Example: "[\"Antennas: OE-254, 10 m\"]", Meaning: "What a reader of the results must know; pages and exports show it."},
-	{Name: "radio", Form: yamlschema.OneOrMany(yamlschema.Known("radio"), maxCells), Unset: ofGroups, Example: "prc-117g-anw2c", InTemplate: true, Meaning: "Radio profiles (`linktrial profiles` lists them), each with runs of its own."},
-	{Name: "topology", Form: yamlschema.OneOrMany(yamlschema.Known("topology"), maxCells), Unset: ofGroups, Example: "vip-lot", InTemplate: true, Meaning: "Topologies (`linktrial topology` lists them), each with runs of its own."},
+	{Name: "radio", Form: yamlschema.OneOrMany(yamlschema.Known("radio"), maxCells), Unset: ofGroups, Example: "prc-117g-anw2c", InTemplate: true, Meaning: "Radio profiles (`linktrial profiles`), each with runs of its own."},
+	{Name: "topology", Form: yamlschema.OneOrMany(yamlschema.Known("topology"), maxCells), Unset: ofGroups, Example: "vip-lot", InTemplate: true, Meaning: "Topologies (`linktrial topology list`), each with runs of its own."},
 	{Name: "size", Form: yamlschema.Either(sizeForm, yamlschema.List(sizeForm, 1, maxSizes), yamlschema.Of(&yamlschema.Mapping{Name: "sizes by topology", Free: &sizesForm})), Unset: "no flow needs one", Example: "256 KiB", InTemplate: true, Meaning: "Bytes of a transfer. A list: runs of each. A mapping: sizes by topology."},
 	{Name: "sweep", Form: yamlschema.List(yamlschema.Of(axisKeys), 0, maxAxes), Unset: "the profile as it is", Example: "[{name: bandwidth, set: rate, values: [16 kbit/s, 1 Mbit/s]}]", Meaning: "Axes: parameters that vary. Every combination of their values has runs of its own."},
 	{Name: "exclude", Form: yamlschema.List(conditionForm, 0, maxExcludes), Unset: "none", Example: "[{size: 64 KiB}]", Beside: "{size: [64 KiB, 256 KiB]}", Meaning: "Runs to leave out, by radio, topology, size and axes of the sweep."},

@@ -42,6 +42,7 @@ var around = map[string]string{
 // TestExamplesOfKeys holds that the example of every key is right: a plan that has it is read.
 func TestExamplesOfKeys(t *testing.T) {
 	cat, _ := kindPlans(t)
+	schema := resolved(t)
 	tried := 0
 	try := func(what string, tree map[string]any) {
 		tried++
@@ -57,7 +58,7 @@ func TestExamplesOfKeys(t *testing.T) {
 		if err := yaml.Unmarshal(text, &instance); err != nil {
 			t.Fatal(err)
 		}
-		if err := resolved(t).Validate(instance); err != nil {
+		if err := schema.Validate(instance); err != nil {
 			t.Errorf("%s: the JSON Schema refuses the example: %v\n%s", what, err, text)
 		}
 	}
@@ -198,7 +199,7 @@ func TestTemplateIsAPlan(t *testing.T) {
 // TestPageHasEveryKey holds the tables of docs/plans.md.
 func TestPageHasEveryKey(t *testing.T) {
 	section := func(name string) string {
-		return fmt.Sprintf("mapping: [%s](#%s)", name, strings.ReplaceAll(name, " ", "-"))
+		return fmt.Sprintf("[%s](#%s)", name, strings.ReplaceAll(name, " ", "-"))
 	}
 	for _, m := range plan.Language.Mappings() {
 		if m.Name == "flows" && m.Key("treatment") == nil || m.Name == "probes" && m.Key("alone") == nil {

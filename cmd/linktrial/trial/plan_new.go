@@ -23,7 +23,7 @@ func newPlanNew(s *setting.Settings) *cobra.Command {
 others as comments with what they mean and an example. A file of that name is kept. Where NAME
 ends in .yaml, it is the path of the file.`,
 		Example: `  linktrial plan new first
-  linktrial plan new plans/river.yaml --radio prc-117g-anw2c --topology vip-lot --protocols tcp,haul,sctp`,
+  linktrial plan new river --radio prc-117g-anw2c --topology vip-lot --protocols tcp,haul,sctp`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, name := planFile(args[0])
@@ -35,9 +35,9 @@ ends in .yaml, it is the path of the file.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&v.Radio, "radio", "", "radio profile of the plan ('linktrial profiles' lists them)")
-	cmd.Flags().StringVar(&v.Topology, "topology", "", "topology of the plan ('linktrial topology' lists them)")
-	cmd.Flags().StringSliceVar(&v.Protocols, "protocols", nil, "drivers to compare, by name ('linktrial protocol list' lists them)")
+	cmd.Flags().StringVar(&v.Radio, "radio", "", "radio profile of the plan ('linktrial profiles')")
+	cmd.Flags().StringVar(&v.Topology, "topology", "", "topology of the plan ('linktrial topology list')")
+	cmd.Flags().StringSliceVar(&v.Protocols, "protocols", nil, "drivers to compare, by name ('linktrial protocol list')")
 	return cmd
 }
 
