@@ -2,11 +2,6 @@ package main
 
 import (
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -42,7 +37,7 @@ func TestHelp(t *testing.T) {
 		if c.Short == "" {
 			t.Errorf("%s has no description", c.CommandPath())
 		}
-		if c.Hidden || c.Deprecated != "" {
+		if c.Hidden {
 			continue // in no help
 		}
 		if c.HasParent() && !c.Parent().HasParent() && !groups[c.GroupID] {
@@ -89,75 +84,23 @@ func TestDocumentsNameExistingCommands(t *testing.T) {
 	}
 }
 
-// No text of the program, its pages and its playbooks names a command by an earlier
-// name.
-func TestNoEarlierNames(t *testing.T) {
-	var earlier []string
-	for _, c := range commands(newRoot()) {
-		if c.Deprecated != "" {
-			earlier = append(earlier, regexp.QuoteMeta(c.CommandPath()))
-		}
-	}
-	pattern := regexp.MustCompile(`(` + strings.Join(earlier, "|") + `)( |'|` + "`" + `|"|$|,|\\n)`)
-	kinds := []string{".go", ".ts", ".vue", ".yml", ".yaml", ".sh", ".txt", ".proto", ""}
-	skip := []string{".git", "node_modules", "bin", "build", "dist", "testdata", "gen"}
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && slices.Contains(skip, d.Name()):
-			return filepath.SkipDir
-		case !d.Type().IsRegular() || !slices.Contains(kinds, filepath.Ext(path)):
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for _, m := range pattern.FindAllString(string(text), -1) {
-			t.Errorf("%s names %q", path, m)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// An unknown subcommand is an error that lists those that exist, and an earlier name
-// leads to the same command as the new one.
+// An unknown subcommand is an error that lists those that exist.
 func TestUnknownCommand(t *testing.T) {
 	for args, want := range map[string]string{
-		"plan nonsense":          `unknown command "nonsense" for "linktrial plan". Its commands are: check, delete, explain,`,
-		"run pasue x-1":          `unknown command "pasue" for "linktrial run". Did you mean pause? Its commands are: abort,`,
-		"run nonsense":           "Its commands are: abort, commands, continue, exclude, include, list, pause, repeat, resume, skip, start",
-		"nonsense":               `unknown command "nonsense" for "linktrial". Its commands are: agent, audit, audit-run, backup,`,
-		"nods":                   "Did you mean node or nodes?",
-		"bundle nonsense":        "Its commands are: check, check-images, create, key, sign, sign-images",
-		"backup create extra":    `unknown command "extra"`,
-		"run start a.yaml extra": "accepts 1 arg(s), received 2",
+		"plan nonsense":           `unknown command "nonsense" for "linktrial plan". Its commands are: check, delete, explain,`,
+		"run pasue x-1":           `unknown command "pasue" for "linktrial run". Did you mean pause? Its commands are: abort,`,
+		"run nonsense":            "Its commands are: abort, commands, continue, exclude, include, list, pause, repeat, resume, skip, start",
+		"nonsense":                `unknown command "nonsense" for "linktrial". Its commands are: agent, audit, audit-run, backup,`,
+		"nods":                    "Did you mean node or nodes?",
+		"install-bundle nonsense": "Its commands are: check, check-images, create, key, sign, sign-images",
+		"backup create extra":     `unknown command "extra"`,
+		"run start a.yaml extra":  "accepts 1 arg(s), received 2",
 	} {
 		root := newRoot()
 		root.SetArgs(strings.Fields(args))
 		root.SetErr(io.Discard)
 		if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("linktrial %s: %v, expected %s", args, err, want)
-		}
-	}
-	for earlier, now := range map[string]string{
-		"pause": "run pause", "orders": "run commands", "runs": "run list", "store backup": "backup create", "bundle check": "install-bundle check",
-	} {
-		root := newRoot()
-		old, _, err := root.Find(strings.Fields(earlier))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, _, err := root.Find(strings.Fields(now))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if old == c || !strings.Contains(old.Deprecated, "linktrial "+now) || old.Flags().FlagUsages() != c.Flags().FlagUsages() {
-			t.Errorf("linktrial %s (%s) is not linktrial %s", earlier, old.Deprecated, now)
 		}
 	}
 }

@@ -179,7 +179,7 @@ func Parse(root *cobra.Command, args []string, complete bool) error {
 	if err != nil {
 		return err
 	}
-	if c.Deprecated != "" || c.Hidden {
+	if c.Hidden {
 		return fmt.Errorf("%s is not in the help", c.CommandPath())
 	}
 	if err := c.ParseFlags(rest); err != nil {

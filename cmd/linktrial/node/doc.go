@@ -8,8 +8,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 )
 
-// Commands returns the commands of this package, those under their earlier names
-// included.
+// Commands returns the commands of this package.
 func Commands(s *setting.Settings) []*cobra.Command {
-	return []*cobra.Command{newAgent(s), newNode(s), newBundle(s), setting.Renamed("bundle", "install-bundle", newBundle(s))}
+	return []*cobra.Command{newAgent(s), newNode(s), newBundle(s)}
 }

@@ -8,10 +8,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 )
 
-// Commands returns the commands of this package, those under their earlier names
-// included.
+// Commands returns the commands of this package.
 func Commands(s *setting.Settings) []*cobra.Command {
-	store := &cobra.Command{Use: "store", Short: "Earlier name of backup", Deprecated: "use 'linktrial backup' instead"}
-	store.AddCommand(setting.Renamed("backup", "backup create", newBackupCreate(s)), setting.Renamed("restore", "backup restore", newBackupRestore(s)))
-	return []*cobra.Command{newServe(s), newBackup(s), newHealth(s), store}
+	return []*cobra.Command{newServe(s), newBackup(s), newHealth(s)}
 }

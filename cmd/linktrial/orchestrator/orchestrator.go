@@ -69,10 +69,6 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.StringSliceVar(&f.tls.AllowHosts, "allow-host", nil, "a name under which people or nodes reach the orchestrator, beyond the one of --listen and those of its certificate; can be given several times, and adds to LINKTRIAL_ALLOW_HOST")
 	fs.StringSliceVar(&f.tokensFor, "issue-tokens", nil, "names of nodes to make a one-time token for, where they have neither token nor certificate")
 	fs.StringVar(&f.tokensTo, "issue-tokens-to", "", "folder for those tokens, as NAME.token; "+authority.NodePlaceholder+" in it is replaced by NAME, which gives each node a folder")
-	fs.BoolVar(&f.tls.Open, "insecure", false, "")
-	if err := fs.MarkDeprecated("insecure", "use --open instead"); err != nil {
-		panic(err) // there is no such flag
-	}
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	cmd.MarkFlagsRequiredTogether("issue-tokens", "issue-tokens-to")
 	cmd.MarkFlagsMutuallyExclusive("open", "tls")

@@ -31,29 +31,12 @@ func Groups() []*cobra.Group {
 	}
 }
 
-// Renamed returns c as a command that keeps its earlier name for one version. Help
-// and shell completion do not list it; when it runs it prints the new name to
-// standard error. Its subcommands are renamed with it.
-func Renamed(earlier, now string, c *cobra.Command) *cobra.Command {
-	c.Use = earlier + c.Use[len(c.Name()):]
-	c.GroupID = ""
-	deprecate(c, now)
-	return c
-}
-
-func deprecate(c *cobra.Command, now string) {
-	c.Deprecated = "use 'linktrial " + now + "' instead"
-	for _, sub := range c.Commands() {
-		deprecate(sub, now+" "+sub.Name())
-	}
-}
-
 // UnknownCommand returns the error for a name that is no subcommand of c. It lists
 // the subcommands of c.
 func UnknownCommand(c *cobra.Command, name string) error {
 	var names []string
 	for _, sub := range c.Commands() {
-		if !sub.Hidden && (sub.Deprecated == "") == (c.Deprecated == "") {
+		if !sub.Hidden {
 			names = append(names, sub.Name())
 		}
 	}

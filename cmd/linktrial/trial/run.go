@@ -49,7 +49,8 @@ subcommands list runs and give commands to them.`
 		}
 		return start(cmd, args)
 	}
-	cmd.AddCommand(runSubcommands(s)...)
+	cmd.AddCommand(newRunStart(s), newRunList(s), newRunPause(s), newRunResume(s), newRunContinue(s), newRunSkip(s), newRunRepeat(s),
+		newRunExclude(s), newRunInclude(s), newRunAbort(s), newRunCommands(s))
 	return cmd
 }
 
@@ -58,11 +59,6 @@ subcommands list runs and give commands to them.`
 func isFile(arg string) bool {
 	_, err := os.Stat(arg)
 	return !errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(arg, "./")
-}
-
-func runSubcommands(s *setting.Settings) []*cobra.Command {
-	return []*cobra.Command{newRunStart(s), newRunList(s), newRunPause(s), newRunResume(s), newRunContinue(s), newRunSkip(s), newRunRepeat(s),
-		newRunExclude(s), newRunInclude(s), newRunAbort(s), newRunCommands(s)}
 }
 
 func newRunStart(s *setting.Settings) *cobra.Command {
