@@ -73,7 +73,7 @@ func (d *Document) Template(head string, with map[string]string) string {
 		}
 		b.WriteString("\n")
 		comment(&b, k.Meaning)
-		comment(&b, strings.ToUpper(says[:1])+says[1:]+".")
+		comment(&b, "("+says+")")
 		mark := "# "
 		if k.InTemplate {
 			mark = ""

@@ -103,31 +103,31 @@ func TestTemplate(t *testing.T) {
 	require.Equal(t, `# A new sample.
 
 # How long.
-# Duration, 1s to 1h; without it: 5m.
+# (duration, 1s to 1h; without it: 5m)
 wait: 10s
 
 # How many.
-# Whole number, 1 to 10; required.
+# (whole number, 1 to 10; required)
 count: 4
 
 # Of what is random.
-# Whole number, 0 to 2^64-1; without it: drawn.
+# (whole number, 0 to 2^64-1; without it: drawn)
 # seed: 1
 
 # Which.
-# a, b or c; without it: b.
+# (a, b or c; without it: b)
 # word: a
 
 # How much.
-# Size, 1 B to 1 MiB; or a list of at most 4; without it: none.
+# (size, 1 B to 1 MiB; or a list of at most 4; without it: none)
 # size: 1 KiB
 
 # Parts.
-# List of at most 3: mapping (inner part); without it: none.
+# (list of at most 3: mapping (inner part); without it: none)
 # parts: [{on: true}]
 
 # Any.
-# Mapping of options; without it: none.
+# (mapping of options; without it: none)
 # options: {x: 1}
 `, document.Template("A new sample.", map[string]string{"count": "4"}))
 }

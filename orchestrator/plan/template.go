@@ -22,7 +22,7 @@ func Template(name string, v TemplateValues) string {
 	}
 	return Language.Template(Language.Meaning+" docs/plans.md has the keys with all that they hold.\n"+
 		"linktrial plan check FILE lists what is wrong with it, linktrial plan explain FILE what it makes, and linktrial rehearse FILE runs it on emulated radios here.\n"+
-		"What stands behind # and ends with an example is a key that this plan does not use.", with)
+		"Keys that this plan does not use stand as comments, with an example.", with)
 }
 
 func templateTreatments(protocols []string) string {
