@@ -5,5 +5,6 @@
 //
 // Comes in: a manifest, a [Driver], the process's standard streams. Goes out:
 // event lines and an exit code. May import: protocols/contract, internal
-// leaves and the standard library.
+// leaves and the standard library. All but manifest.go is also in the projects that
+// protocols/templates writes, so it needs nothing but the standard library.
 package harness

@@ -168,13 +168,17 @@ func (s *stage) begin(t *testing.T, ctx context.Context, p *contract.Parameters)
 	if err != nil {
 		t.Fatal(err)
 	}
+	m, err := contract.ParseManifest("driver.yaml", []byte(testManifest))
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, code := newOutput(t), make(chan int, 1)
 	var source *payload.Source
 	if p.Role == contract.RoleClient {
 		source = payload.NewSource(testKey, p.Transfer.SizeBytes)
 	}
 	go func() {
-		code <- execute([]byte(testManifest), s.driver(), payload.Input(doc, source), out, io.Discard, func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) })
+		code <- execute(m, s.driver(), payload.Input(doc, source), out, io.Discard, func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) })
 	}()
 	return out, code
 }

@@ -22,25 +22,24 @@ const maxDocument = 1 << 20
 // payload is read in larger pieces.
 const inputBuffer = 16 << 10
 
-// Main is a driver's whole main function; it does not return.
-func Main(manifest []byte, d Driver) {
-	os.Exit(Run(manifest, d, os.Stdin, os.Stdout, os.Stderr))
+// Drive is a driver's whole main function; it does not return. m is what its
+// driver.yaml says of roles, features and options: a program outside of this
+// repository has no reader of YAML. SIGTERM and SIGINT end it in order once the
+// parameters have been read.
+func Drive(m *contract.Manifest, d Driver) {
+	os.Exit(execute(m, d, os.Stdin, os.Stdout, os.Stderr, signalled))
 }
 
-// Run is [Main] on given streams; it returns the exit code. SIGTERM and SIGINT
-// end it in order once the parameters have been read.
-func Run(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Writer) int {
-	return execute(manifest, d, stdin, stdout, stderr, func() (context.Context, context.CancelFunc) {
-		return signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	})
+func signalled() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 }
 
-// execute is Run; begin gives the context that a signal ends.
-func execute(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Writer, begin func() (context.Context, context.CancelFunc)) int {
+// execute returns the exit code; begin gives the context that a signal ends.
+func execute(m *contract.Manifest, d Driver, stdin io.Reader, stdout, stderr io.Writer, begin func() (context.Context, context.CancelFunc)) int {
 	log := newLogger(stderr)
 	ev := &events{w: stdout, log: log}
 	in := bufio.NewReaderSize(stdin, inputBuffer)
-	p, err := readParameters(manifest, in)
+	p, err := readParameters(m, in)
 	if err != nil {
 		return ev.failed("", codeOf(err, contract.CodeBadParameters), err)
 	}
@@ -74,11 +73,7 @@ func execute(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Write
 
 func newLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-func readParameters(manifest []byte, in *bufio.Reader) (*contract.Parameters, error) {
-	m, err := contract.ParseManifest("driver.yaml", manifest)
-	if err != nil {
-		return nil, Failf(contract.CodeInternal, "the driver's own manifest: %w", err)
-	}
+func readParameters(m *contract.Manifest, in *bufio.Reader) (*contract.Parameters, error) {
 	b, err := readDocument(in)
 	if err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // MarkControl marks sockets with [MarkSocket], for [net.Dialer] and [net.ListenConfig].
@@ -23,16 +21,16 @@ func MarkSocket(fd, dscp int) error {
 	if dscp == 0 {
 		return nil
 	}
-	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	domain, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_DOMAIN)
 	if err != nil {
 		return fmt.Errorf("family of the socket: %w", err)
 	}
-	if domain == unix.AF_INET6 {
-		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, dscp<<2); err != nil {
+	if domain == syscall.AF_INET6 {
+		if err := syscall.SetsockoptInt(fd, syscall.IPPROTO_IPV6, syscall.IPV6_TCLASS, dscp<<2); err != nil {
 			return Unsupported("DSCP %d of a socket: IPV6_TCLASS: %w", dscp, err)
 		}
 	}
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, dscp<<2); err != nil {
+	if err := syscall.SetsockoptInt(fd, syscall.IPPROTO_IP, syscall.IP_TOS, dscp<<2); err != nil {
 		return Unsupported("DSCP %d of a socket: IP_TOS: %w", dscp, err)
 	}
 	return nil
