@@ -24,6 +24,7 @@ func written(t *testing.T, language string) string {
 	if l.Build != "" {
 		build := exec.Command("sh", "-c", l.Build)
 		build.Dir = dir
+		build.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off") // without a network
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", l.Build, err, out)
 		}

@@ -16,7 +16,7 @@ func newProtocolNew() *cobra.Command {
 		Short: "Write the folder of a new driver that keeps the driver contract",
 		Long: `New writes a folder with a complete driver of TCP, which passes the conformance suite.
 One file in it is the protocol, to be replaced by another one; the others are what the
-driver contract (docs/driver-contract.md) asks of every driver.`,
+driver contract (docs/driver-contract.md) asks of every driver. It builds without a network.`,
 		Example: `  linktrial protocol new myproto --language python
   linktrial protocol new myproto --language go --dir ~/drivers`,
 		Args: cobra.ExactArgs(1),
