@@ -109,7 +109,8 @@ var allowed = map[string][]string{
 	"orchestrator/postgres/":       {"internal/"},
 	"orchestrator/store/":          {"orchestrator/store/", "orchestrator/report", "orchestrator/postgres", "executor/", "protocols/contract", "internal/", "migrations"},
 	"orchestrator/ingest/":         {"orchestrator/store/", "executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
-	"orchestrator/campaign/":       {"orchestrator/campaign/", "orchestrator/ingest", "orchestrator/store/", "orchestrator/telemetry", "orchestrator/report", "executor/", "protocols/contract", "internal/"},
+	"orchestrator/judge/":          {"orchestrator/report", "executor/figures", "executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
+	"orchestrator/campaign/":       {"orchestrator/campaign/", "orchestrator/judge", "orchestrator/ingest", "orchestrator/store/", "orchestrator/telemetry", "orchestrator/report", "executor/", "protocols/contract", "internal/"},
 	"orchestrator/campaign/nodes/": {"orchestrator/store/", "internal/"},
 	"orchestrator/campaign/live/":  {"orchestrator/ingest", "internal/"},
 	"agents/preflight/transfer/":   {"executor/", "api/gen/", "internal/"},
@@ -141,7 +142,7 @@ var allowed = map[string][]string{
 
 // pure packages take time as a value and touch nothing of the world. An address
 // (net/netip) is a value, too.
-var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "orchestrator/report/audit", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code", "protocols/lttcp/wire", "protocols/lttcp/core", "protocols/probe/pattern", "protocols/probe/wire", "protocols/probe/measure"}
+var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "orchestrator/judge", "orchestrator/report/audit", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code", "protocols/lttcp/wire", "protocols/lttcp/core", "protocols/probe/pattern", "protocols/probe/wire", "protocols/probe/measure"}
 
 var worldly = []string{"net", "os", "syscall", "context", "log", "log/slog"}
 

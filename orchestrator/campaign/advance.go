@@ -56,30 +56,12 @@ func (e *Engine) advance(ctx context.Context) error {
 			if r.state != Running && r.state != Collecting {
 				continue
 			}
-			if err := e.judge(ctx, r, false); err != nil {
+			if err := e.attemptsEnded(ctx, r, false); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-}
-
-// judge marks the attempts of an open run whose figures must not count; last: it ends
-// now, and what is not known will not be.
-func (e *Engine) judge(ctx context.Context, r *run, last bool) error {
-	if err := e.judgeOutages(ctx, r.id, r.hash); err != nil {
-		return fmt.Errorf("run %s: outages: %w", r.id, err)
-	}
-	if err := e.judgeControl(ctx, r.id, r.hash, last); err != nil {
-		return fmt.Errorf("run %s: control traffic: %w", r.id, err)
-	}
-	if r.validity.sheet.Valid == nil && !r.realRadios {
-		return nil // the emulated radios count what is on the air
-	}
-	if err := e.judgeValidity(ctx, r.id, r.hash, last); err != nil {
-		return fmt.Errorf("run %s: rules of validity: %w", r.id, err)
-	}
-	return nil
 }
 
 func (e *Engine) readOpenRuns(ctx context.Context) (*openRuns, error) {
@@ -228,7 +210,7 @@ func (e *Engine) carryOut(ctx context.Context, r *run, s step) (bool, error) {
 		to = r.state
 	case end:
 		if r.attempted {
-			if err := e.judge(ctx, r, true); err != nil {
+			if err := e.attemptsEnded(ctx, r, true); err != nil {
 				return false, err
 			}
 		}

@@ -91,8 +91,6 @@ func TestControlTraffic(t *testing.T) {
 				return err
 			}))
 			e := newEngine(Config{Store: s})
-			o, err := s.RunOverview(t.Context(), run)
-			require.NoError(t, err)
 			relay := storetest.NewJournal(run, radio.RoleRelay)
 			relay.Begin(sheet)
 			if c.relay == nil {
@@ -107,7 +105,7 @@ func TestControlTraffic(t *testing.T) {
 			deliver(t, s, run, relay)
 			deliver(t, s, run, server)
 			attempt := func(last bool) *report.Attempt {
-				require.NoError(t, e.judgeControl(t.Context(), run, o.SheetHash, last))
+				require.NoError(t, e.judgeControl(t.Context(), openRun(t, e, run), last))
 				r, _, err := s.Run(t.Context(), run)
 				require.NoError(t, err)
 				return &r.Trials[0].Attempts[0]
@@ -135,24 +133,5 @@ func TestControlTraffic(t *testing.T) {
 			require.NoError(t, e.MarkAttempt(t.Context(), run, Mark{Trial: 0, Attempt: 1, By: "ada"}))
 			require.Nil(t, attempt(true).Mark)
 		})
-	}
-}
-
-// Where no agent takes part as a role of the topology, results say that nobody observed
-// what passed there.
-func TestControlTrafficUnobserved(t *testing.T) {
-	s := storetest.Open(t)
-	sheet := storetest.Sheet(1)
-	sheet.Control = runsheet.ControlInBand
-	run := storetest.AddRun(t, s, "control", sheet)
-	others, _, err := newEngine(Config{Store: s}).countedNodes(t.Context(), run, append([]radio.Role{"observer"}, radio.Roles...))
-	require.NoError(t, err)
-	require.Len(t, others, 3)
-	for _, x := range others {
-		c, complete := x.during(time.Unix(0, 0), time.Unix(1, 0), 0)
-		require.Equal(t, x.role == "observer", complete, x.role)
-		if x.role == "observer" {
-			require.Equal(t, "no node takes part in the run as the observer, so what passed there was not observed", c.Unknown)
-		}
 	}
 }

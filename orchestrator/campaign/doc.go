@@ -6,5 +6,7 @@
 //
 // Three parts, each with its own lock: [nodes.Registry] knows the nodes and
 // answers their polls, [live.Runs] knows what watchers need beyond the store,
-// and the [Engine] takes the decisions, which are pure functions (decide.go).
+// and the [Engine] takes the decisions, which are pure functions: those about runs in
+// decide.go, those about attempts in package judge. What happens with the attempts of
+// a run that have ended is a list of steps (ended.go).
 package campaign

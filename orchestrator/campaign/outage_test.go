@@ -31,6 +31,16 @@ func deliver(t *testing.T, s *store.Store, run string, j *storetest.Journal) {
 	require.NoError(t, err)
 }
 
+// openRun is a run of the store, as the steps of an ended attempt get it.
+func openRun(t *testing.T, e *Engine, id string) *run {
+	t.Helper()
+	o, err := e.cfg.Store.RunOverview(t.Context(), id)
+	require.NoError(t, err)
+	info, err := e.sheetOf(t.Context(), id, o.SheetHash)
+	require.NoError(t, err)
+	return &run{id: id, sheetInfo: info}
+}
+
 // An attempt that failed while its listener was not in order is marked, and its trial
 // is repeated; one that failed at another time, or because of its driver, is neither,
 // and nor is one whose mark a person has withdrawn.
@@ -221,18 +231,16 @@ func TestOutages(t *testing.T) {
 				return err
 			}))
 			e := newEngine(Config{Store: s})
-			o, err := s.RunOverview(t.Context(), run)
-			require.NoError(t, err)
 			// Nothing is decided before it is known whether the trial goes on by itself:
 			// a marked attempt would not be looked at again, and the trial not be repeated.
-			require.NoError(t, e.judgeOutages(t.Context(), run, o.SheetHash))
+			require.NoError(t, e.judgeOutages(t.Context(), openRun(t, e, run), false))
 			open, _, err := s.Run(t.Context(), run)
 			require.NoError(t, err)
 			require.Nil(t, open.Trials[0].Attempts[0].Mark)
 			client.EndTrial(0, 1, verdict)
 			deliver(t, s, run, client)
 			for range 2 { // what is decided stays
-				require.NoError(t, e.judgeOutages(t.Context(), run, o.SheetHash))
+				require.NoError(t, e.judgeOutages(t.Context(), openRun(t, e, run), false))
 			}
 			r, _, err := s.Run(t.Context(), run)
 			require.NoError(t, err)
@@ -257,7 +265,7 @@ func TestOutages(t *testing.T) {
 			}
 
 			require.NoError(t, e.MarkAttempt(t.Context(), run, Mark{Trial: 0, Attempt: 1, By: "ada"}))
-			require.NoError(t, e.judgeOutages(t.Context(), run, o.SheetHash))
+			require.NoError(t, e.judgeOutages(t.Context(), openRun(t, e, run), false))
 			r, _, err = s.Run(t.Context(), run)
 			require.NoError(t, err)
 			require.Nil(t, r.Trials[0].Attempts[0].Mark)
@@ -331,9 +339,8 @@ func TestOutagesOfAForwardingRelay(t *testing.T) {
 				_, err := q.SetRunning(t.Context(), run)
 				return err
 			}))
-			o, err := s.RunOverview(t.Context(), run)
-			require.NoError(t, err)
-			require.NoError(t, newEngine(Config{Store: s}).judgeOutages(t.Context(), run, o.SheetHash))
+			e := newEngine(Config{Store: s})
+			require.NoError(t, e.judgeOutages(t.Context(), openRun(t, e, run), false))
 			r, _, err := s.Run(t.Context(), run)
 			require.NoError(t, err)
 			a := r.Trials[0].Attempts[0]

@@ -24,7 +24,8 @@ type sheetInfo struct {
 	roles     []radio.Role  // of the topology's nodes
 	longest   time.Duration // one attempt at most; for so long an agent of an in-band run may be without contact
 	radio     *radio.Profile
-	validity  *validity
+	sheet     *runsheet.Sheet
+	watched   map[string]*watchedNode // by node, as far as rules of validity needed it
 	// controlSeen is how many records of control traffic were looked at.
 	controlSeen int64
 }
@@ -43,7 +44,7 @@ func (e *Engine) sheetOf(ctx context.Context, run, hash string) (*sheetInfo, err
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
-	info := &sheetInfo{encoded: b, hash: hash, inBand: s.Control == runsheet.ControlInBand, longest: s.Limits.Connect + s.Limits.Transfer, radio: &s.Radio}
+	info := &sheetInfo{encoded: b, hash: hash, inBand: s.Control == runsheet.ControlInBand, longest: s.Limits.Connect + s.Limits.Transfer, radio: &s.Radio, sheet: s, watched: map[string]*watchedNode{}}
 	for _, st := range s.Topology.Stations {
 		info.roles = append(info.roles, st.Role)
 	}
@@ -55,10 +56,9 @@ func (e *Engine) sheetOf(ctx context.Context, run, hash string) (*sheetInfo, err
 	}
 	for _, role := range []radio.Role{radio.RoleServer, radio.RoleRelay, radio.RoleClient} {
 		for _, l := range s.Listeners(role) {
-			info.listeners = append(info.listeners, nameOf(&l))
+			info.listeners = append(info.listeners, journal.ListenerName{Treatment: l.Treatment.Name, At: l.At()})
 		}
 	}
-	info.validity = newValidity(s)
 	e.sheets[run] = info
 	return info, nil
 }

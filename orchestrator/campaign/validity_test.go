@@ -309,14 +309,12 @@ func TestRulesOfValidity(t *testing.T) {
 					return err
 				}))
 				e := newEngine(Config{Store: s})
-				o, err := s.RunOverview(t.Context(), run)
-				require.NoError(t, err)
-				require.NoError(t, e.judgeValidity(t.Context(), run, o.SheetHash, false))
+				require.NoError(t, e.judgeValidity(t.Context(), openRun(t, e, run), false))
 				left, err := s.UnjudgedAttempts(t.Context(), dbsqlc.UnjudgedAttemptsParams{RunID: run, Self: journal.Self})
 				require.NoError(t, err)
 				require.Equal(t, c.waits, len(left) > 0)
-				require.NoError(t, e.judgeValidity(t.Context(), run, o.SheetHash, true))
-				require.NoError(t, e.judgeValidity(t.Context(), run, o.SheetHash, true))
+				require.NoError(t, e.judgeValidity(t.Context(), openRun(t, e, run), true))
+				require.NoError(t, e.judgeValidity(t.Context(), openRun(t, e, run), true))
 
 				got, _, err := s.Run(t.Context(), run)
 				require.NoError(t, err)
@@ -346,7 +344,7 @@ func TestRulesOfValidity(t *testing.T) {
 				}
 				// A person withdraws the mark, and it is not set again.
 				require.NoError(t, e.MarkAttempt(t.Context(), run, Mark{Trial: 0, Attempt: 1, By: "ada"}))
-				require.NoError(t, e.judgeValidity(t.Context(), run, o.SheetHash, true))
+				require.NoError(t, e.judgeValidity(t.Context(), openRun(t, e, run), true))
 				got, _, err = s.Run(t.Context(), run)
 				require.NoError(t, err)
 				require.Nil(t, got.Trials[0].Attempts[0].Mark)

@@ -1,15 +1,12 @@
-package campaign
+package judge
 
 import (
-	"context"
-	"encoding/json"
 	"slices"
 
 	"linktrial/executor/figures"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/protocols/contract"
 )
 
@@ -27,7 +24,7 @@ type sending struct {
 
 // sendings are those of a trial of which it is known how many packets were sent again:
 // every flow was carried to its end over one path by a driver that counts them.
-func sendings(s *runsheet.Sheet, t *runsheet.Trial, flows []dbsqlc.Flow) (out []sending) {
+func sendings(s *runsheet.Sheet, t *runsheet.Trial, c *Carried) (out []sending) {
 	if s.Network != nil && s.Network.Second != nil {
 		return nil // a path that was given up takes its counts along
 	}
@@ -38,7 +35,7 @@ func sendings(s *runsheet.Sheet, t *runsheet.Trial, flows []dbsqlc.Flow) (out []
 		if via := s.Treatment(f.Treatment).Passes(f.ClientAt()); len(via) > 0 {
 			x.to, x.name.At = via[0].At, via[0].At
 		}
-		again, ok := sentAgain(flows, i)
+		again, ok := c.sentAgain(i)
 		k := slices.IndexFunc(out, func(y sending) bool { return y.name.Treatment == f.Treatment })
 		switch {
 		case !ok || f.Duration > 0 || f.FromServer() || x.from == x.to || k >= 0 && (out[k].from != x.from || out[k].name != x.name):
@@ -54,35 +51,26 @@ func sendings(s *runsheet.Sheet, t *runsheet.Trial, flows []dbsqlc.Flow) (out []
 }
 
 // sentAgain is how many packets the driver of a flow says that it sent again or as repairs.
-func sentAgain(flows []dbsqlc.Flow, flow int) (int64, bool) {
-	i := slices.IndexFunc(flows, func(f dbsqlc.Flow) bool { return int(f.Flow) == flow })
-	if i < 0 || flows[i].Verdict == nil || *flows[i].Verdict != string(journal.Succeeded) {
-		return 0, false
-	}
-	var last contract.Sample
-	if len(flows[i].LastSample) == 0 || json.Unmarshal(flows[i].LastSample, &last) != nil || last.Retransmits == nil {
+func (c *Carried) sentAgain(flow int) (int64, bool) {
+	last := c.Samples[flow]
+	if last == nil || last.Retransmits == nil {
 		return 0, false
 	}
 	return *last.Retransmits + int64(last.More[contract.MoreRepairs]), true
 }
 
 // judgeRepaired holds an attempt's drivers to what the nodes counted of their payload.
-func (e *Engine) judgeRepaired(ctx context.Context, v *validity, j *judged, run string, a *dbsqlc.UnjudgedAttemptsRow, at attemptTime, owners portOwners) error {
-	if a.Verdict != string(journal.Succeeded) {
-		return nil
+func (v *Run) judgeRepaired(j *judged, a *Attempt, owners portOwners) {
+	if !a.Succeeded {
+		return
 	}
-	rows, err := e.cfg.Store.FlowsOfTrials(ctx, dbsqlc.FlowsOfTrialsParams{RunID: run, Trials: []int32{a.Trial}})
-	if err != nil {
-		return err
-	}
-	flows := slices.DeleteFunc(rows, func(f dbsqlc.Flow) bool { return f.Attempt != a.Attempt })
-	for _, x := range sendings(v.sheet, &v.sheet.Trials[a.Trial], flows) {
+	for _, x := range sendings(v.Sheet, a.trialIn(v.Sheet), &a.Carried) {
 		from, to := v.node(x.from), v.node(x.to)
 		if from == nil || to == nil {
 			continue
 		}
-		sent, known := from.payload(owners, x.name, at, false)
-		received, alsoKnown := to.payload(owners, x.name, at, true)
+		sent, known := from.payload(owners, x.name, a, false)
+		received, alsoKnown := to.payload(owners, x.name, a, true)
 		if !known || !alsoKnown {
 			continue
 		}
@@ -90,13 +78,12 @@ func (e *Engine) judgeRepaired(ctx context.Context, v *validity, j *judged, run 
 			j.untrue(wrong)
 		}
 	}
-	return nil
 }
 
 // node is the one of a role; nil: it has delivered nothing.
-func (v *validity) node(role radio.Role) *watchedNode {
-	for _, w := range v.watched {
-		if w.role == role {
+func (v *Run) node(role radio.Role) *Node {
+	for _, w := range v.Nodes {
+		if w.Role == role {
 			return w
 		}
 	}
@@ -107,17 +94,17 @@ func (v *validity) node(role radio.Role) *watchedNode {
 // attempt for certain, or has received at the most; false: it is not known. The leading
 // node's records begin and end between attempts; in those of the others a span may have
 // packets of two attempts of one treatment.
-func (w *watchedNode) payload(owners portOwners, name journal.ListenerName, at attemptTime, received bool) (sum int64, known bool) {
+func (w *Node) payload(owners portOwners, name journal.ListenerName, a *Attempt, received bool) (sum int64, known bool) {
 	known = w.counts()
-	w.gap(at, func(string) { known = false })
-	for i := range w.records {
-		r, since := &w.records[i], w.since(i)
-		margin := at.margin(w, r.seq)
-		from, to := at.from.Add(-margin), at.to.Add(margin)
+	w.gap(a, func(string) { known = false })
+	for i := range w.Watched {
+		r, since := &w.Watched[i], w.since(i)
+		margin := a.margin(w, r)
+		from, to := a.from().Add(-margin), a.to().Add(margin)
 		if !received {
-			from, to = at.from, at.to
-			if w.role != leader {
-				from, to = at.from.Add(margin), at.to.Add(-margin)
+			from, to = a.from(), a.to()
+			if w.Role != leader {
+				from, to = a.from().Add(margin), a.to().Add(-margin)
 			}
 		}
 		if r.Listeners == nil || w.until(i).Before(from) || since.After(to) {
@@ -134,7 +121,7 @@ func (w *watchedNode) payload(owners portOwners, name journal.ListenerName, at a
 			switch {
 			case received && share(since.Add(x.After), x.Length, from, to) > 0:
 				sum += x.ReceivedPayload
-			case !received && (w.role == leader || least == 1):
+			case !received && (w.Role == leader || least == 1):
 				sum += int64(least * float64(x.SentPayload))
 			}
 		}

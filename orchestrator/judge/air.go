@@ -1,8 +1,7 @@
-package campaign
+package judge
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // On real radios each node counts what passes its radios' interfaces by listeners' ports,
@@ -27,50 +25,37 @@ const airMargin = 2 * journal.OtherTrafficStep
 const defaultMTU = 1500
 
 // counts reports whether a node counts the traffic of listeners' ports.
-func (w *watchedNode) counts() bool {
-	return slices.ContainsFunc(w.records, func(r watchedRecord) bool { return r.Listeners != nil })
+func (w *Node) counts() bool {
+	return slices.ContainsFunc(w.Watched, func(r Watched) bool { return r.Listeners != nil })
 }
 
-// counted reports whether any node does.
-func (v *validity) counted() bool {
-	for _, w := range v.watched {
-		if w.counts() {
-			return true
-		}
-	}
-	return false
-}
+// Counts reports whether any node counts the traffic of listeners' ports.
+func (v *Run) Counts() bool { return slices.ContainsFunc(v.Nodes, (*Node).counts) }
 
 // portOwners are the listeners of a run by their ports.
 type portOwners map[int][]runsheet.Listener
 
 // owners are the run's listeners by the ports that its sheet has and those that nodes have
 // said.
-func (e *Engine) owners(ctx context.Context, s *runsheet.Sheet, run string) (portOwners, error) {
-	records, err := e.cfg.Store.OutageRecords(ctx, run)
-	if err != nil {
-		return nil, err
-	}
+func (v *Run) owners() portOwners {
 	all := map[journal.ListenerName]runsheet.Listener{}
 	out := portOwners{}
 	for _, role := range radio.Roles {
-		for _, l := range s.Listeners(role) {
+		for _, l := range v.Sheet.Listeners(role) {
 			all[nameOf(&l)] = l
 			out[l.Port()] = append(out[l.Port()], l)
 		}
 	}
-	for _, r := range records {
+	for _, r := range v.Records {
 		var b journal.Listener
-		if r.Type != string(journal.TypeListenerReady) || json.Unmarshal(r.Body, &b) != nil {
+		if r.Type != journal.TypeListenerReady || json.Unmarshal(r.Body, &b) != nil {
 			continue
 		}
-		name := journal.ListenerName{Treatment: b.Treatment, At: b.At}
-		same := func(l runsheet.Listener) bool { return nameOf(&l) == name }
-		if l, known := all[name]; known && !slices.ContainsFunc(out[b.Port], same) {
+		if l, known := all[b.Name()]; known && !out.has(b.Port, b.Name()) {
 			out[b.Port] = append(out[b.Port], l)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // own reports whether a trial uses a listener at the port.
@@ -120,26 +105,26 @@ func (p *passed) add(n int64, what string) {
 // passed adds up what the node counted during an attempt: of its own all that may have
 // passed then, of the rest what did for certain. Of a span that the attempt shares in part,
 // it is as much of the bytes, where it is known that they came evenly.
-func (w *watchedNode) passed(t *runsheet.Trial, owners portOwners, rule *runsheet.Interfering, at attemptTime, failed bool) passed {
+func (w *Node) passed(t *runsheet.Trial, owners portOwners, rule *runsheet.Interfering, a *Attempt) passed {
 	out := passed{}
 	type sum struct{ sent, received int64 }
 	foreign, others, conversation := map[int]sum{}, int64(0), (*journal.Conversation)(nil)
-	for i := range w.records {
-		r, since := &w.records[i], w.since(i)
-		if w.until(i).Before(at.from) || since.After(at.to) {
+	for i := range w.Watched {
+		r, since := &w.Watched[i], w.since(i)
+		if w.until(i).Before(a.from()) || since.After(a.to()) {
 			continue
 		}
-		margin := at.margin(w, r.seq)
-		from, to := at.from.Add(margin), at.to.Add(-margin)
+		margin := a.margin(w, r)
+		from, to := a.from().Add(margin), a.to().Add(-margin)
 		if l := r.Listeners; l != nil {
 			out.unknown = cmp.Or(out.unknown, l.Unknown)
 			for _, x := range l.Spans {
 				begin := since.Add(x.After)
-				if failed && x.Port == runsheet.ExchangePort {
+				if !a.Succeeded && x.Port == runsheet.ExchangePort {
 					continue // the leading node asks what the failure was
 				}
 				if owners.own(t, x.Port) {
-					_, most := shares(begin, &x, at.from.Add(-margin), at.to.Add(margin))
+					_, most := shares(begin, &x, a.from().Add(-margin), a.to().Add(margin))
 					out.own += int64(most * float64(x.Sent+x.Received))
 					continue
 				}
@@ -180,11 +165,11 @@ func (w *watchedNode) passed(t *runsheet.Trial, owners portOwners, rule *runshee
 }
 
 // margin is how far within an attempt's time what a node recorded passed for certain then.
-func (a attemptTime) margin(w *watchedNode, seq int64) time.Duration {
-	if w.role == leader { // by the same clock
+func (a *Attempt) margin(w *Node, r *Watched) time.Duration {
+	if w.Role == leader { // by the same clock
 		return airMargin
 	}
-	return airMargin + a.bound + w.clock.Recorded(seq).Bound
+	return airMargin + a.Clock.Bound + r.Clock.Bound
 }
 
 // shares are how much of a span's bytes passed from one time to another for certain, and at
@@ -217,38 +202,36 @@ func share(begin time.Time, length time.Duration, from, to time.Time) float64 {
 }
 
 // judgeAir holds an attempt against what else passed the nodes' radios meanwhile.
-func (e *Engine) judgeAir(ctx context.Context, v *validity, j *judged, run string, a *dbsqlc.UnjudgedAttemptsRow, at attemptTime) error {
-	if !v.counted() || int(a.Trial) >= len(v.sheet.Trials) {
-		return nil
+func (v *Run) judgeAir(j *judged, a *Attempt) {
+	t := a.trialIn(v.Sheet)
+	if t == nil || !v.Counts() {
+		return
 	}
-	owners, err := e.owners(ctx, v.sheet, run)
-	if err != nil {
-		return err
-	}
-	all, own := map[*watchedNode]passed{}, int64(0)
-	v.eachNode(func(w *watchedNode) {
-		p := w.passed(&v.sheet.Trials[a.Trial], owners, v.rules().Interfering, at, a.Verdict != string(journal.Succeeded))
+	owners := v.owners()
+	all, own := map[*Node]passed{}, int64(0)
+	v.eachNode(func(w *Node) {
+		p := w.passed(t, owners, v.rules().Interfering, a)
 		all[w] = p
 		own = max(own, p.own)
 	})
 	limit := figures.TolerableForeign(own, v.mtu())
-	v.eachNode(func(w *watchedNode) {
+	v.eachNode(func(w *Node) {
 		switch p := all[w]; {
 		case p.foreign > limit:
 			j.spoilt("%s of packets that are not the attempt's passed the radio's interface of the %s, beside %s of the attempt; most, %s, %s",
-				bytesText(p.foreign), w.role, bytesText(own), bytesText(p.most), p.what)
+				bytesText(p.foreign), w.Role, bytesText(own), bytesText(p.most), p.what)
 		case p.unknown != "":
-			j.undecided = append(j.undecided, fmt.Sprintf("%s: the %s: %s", journal.ReasonForeign, w.role, p.unknown))
+			j.undecided = append(j.undecided, fmt.Sprintf("%s: the %s: %s", journal.ReasonForeign, w.Role, p.unknown))
 		case w.counts():
-			w.gap(at, func(text string) { j.undecided = append(j.undecided, journal.ReasonForeign+": "+text) })
+			w.gap(a, func(text string) { j.undecided = append(j.undecided, journal.ReasonForeign+": "+text) })
 		}
 	})
-	return e.judgeRepaired(ctx, v, j, run, a, at, owners)
+	v.judgeRepaired(j, a, owners)
 }
 
 // mtu is that of the run's network, in bytes.
-func (v *validity) mtu() int {
-	if n := v.sheet.Network; n != nil && n.MTUBytes > 0 {
+func (v *Run) mtu() int {
+	if n := v.Sheet.Network; n != nil && n.MTUBytes > 0 {
 		return n.MTUBytes
 	}
 	return defaultMTU
