@@ -40,22 +40,12 @@ func TestControlTraffic(t *testing.T) {
 		outside bool          // control is out-of-band
 		step    time.Duration // of the server's clock, before it counted
 	}{
-		"silent":      {server: []journal.ControlCounted{counted(0, 5, 9), counted(5, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer}},
 		"out-of-band": {server: []journal.ControlCounted{counted(0, 20, 9)}, outside: true},
 		"some":        {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(10.5, 10.7, 2), counted(10.7, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer, Packets: 2, Bytes: 104}, mark: "2 control packets with 104 B passed at the server, of which an attempt with in-band control has none (the attempt had ended with a result)"},
 		"some, by a clock that is a year back": {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(10.5, 10.7, 2), counted(10.7, 20, 0)}, step: -year,
 			want: report.ControlCount{Role: radio.RoleServer, Packets: 2, Bytes: 104}, mark: "2 control packets with 104 B passed at the server, of which an attempt with in-band control has none (the attempt had ended with a result)"},
-		"before, after": {server: []journal.ControlCounted{counted(0, 9.8, 3), counted(9.8, 11.8, 0), counted(11.8, 12, 3)}, want: report.ControlCount{Role: radio.RoleServer}},
-		"a gap":         {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(11, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer, Unknown: "the node did not count from 12:00:10.5 UTC on, or its journal is not there"}},
-		"at the relay": {server: []journal.ControlCounted{counted(0, 20, 0)}, relay: []journal.ControlCounted{counted(0, 10.5, 0), counted(10.5, 10.7, 2), counted(10.7, 20, 0)}, want: silent,
-			passed: report.ControlCount{Packets: 2, Bytes: 104}, mark: "2 control packets with 104 B passed at the relay, of which an attempt with in-band control has none (the attempt had ended with a result)"},
 		"forwarded": {server: []journal.ControlCounted{counted(0, 20, 0)}, relay: []journal.ControlCounted{counted(0, 10.5, 0), forwarded(10.5, 10.6, 4), counted(10.6, 20, 0)}, want: silent,
 			passed: report.ControlCount{Packets: 4, Bytes: 208}, mark: "4 control packets with 208 B passed at the relay, of which an attempt with in-band control has none (the attempt had ended with a result)"},
-		// The leading node calls until the attempt and again after it: those are its own, and counted there.
-		"forwarded about the attempt": {server: []journal.ControlCounted{counted(0, 20, 0)},
-			relay: []journal.ControlCounted{counted(0, 9.9, 0), forwarded(9.9, 10.05, 6), counted(10.05, 11.15, 0), forwarded(11.15, 11.4, 6), counted(11.4, 20, 0)}, want: silent},
-		"own about the attempt": {server: []journal.ControlCounted{counted(0, 20, 0)}, relay: []journal.ControlCounted{counted(0, 9.9, 0), counted(9.9, 10.05, 6), counted(10.05, 20, 0)}, want: silent,
-			passed: report.ControlCount{Packets: 6, Bytes: 312}, mark: "6 control packets with 312 B passed at the relay, of which an attempt with in-band control has none (the attempt had ended with a result)"},
 		"a relay that cannot tell": {server: []journal.ControlCounted{counted(0, 20, 0)}, relay: []journal.ControlCounted{counted(0, 2, 7)}, ended: true, want: silent,
 			passed: report.ControlCount{Unknown: "the relay was not observed: its node forwards no packets and cannot tell when trials run, so its part in the run ended with its preparation"}},
 		"a relay that was away": {server: []journal.ControlCounted{counted(0, 20, 0)}, relay: []journal.ControlCounted{counted(0, 2, 7)}, waits: true, want: silent,

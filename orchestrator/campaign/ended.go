@@ -80,11 +80,7 @@ func (e *Engine) judgeOutages(ctx context.Context, r *run, _ bool) error {
 	if err != nil {
 		return err
 	}
-	var failed []judge.Attempt
-	for _, x := range failures {
-		failed = append(failed, judge.Attempt{Trial: int(x.Trial), Number: int(x.Attempt), Started: x.StartedAt, Lasted: time.Duration(x.DurationNs), Clock: leads, Reason: x.Reason, Last: x.Last, Marks: x.Marks})
-	}
-	if err := e.mark(ctx, r.id, found.Failures(failed)...); err != nil {
+	if err := e.mark(ctx, r.id, found.Failures(attempts(failures, leads))...); err != nil {
 		return err
 	}
 	silent, err := st.UnconfirmedSuccesses(ctx, dbsqlc.UnconfirmedSuccessesParams{RunID: r.id, Self: journal.Self})
@@ -113,11 +109,17 @@ func (e *Engine) judgeStop(ctx context.Context, run string, found *judge.OutageL
 	if err != nil {
 		return err
 	}
-	var overlapping []judge.Attempt
-	for _, a := range rows {
-		overlapping = append(overlapping, judge.Attempt{Trial: int(a.Trial), Number: int(a.Attempt), Reason: a.Reason, Last: a.Last, Marks: a.Marks})
+	return e.mark(ctx, run, found.DuringStop(x, attempts(rows, leads))...)
+}
+
+// attempts are those that ended for or against their protocols.
+func attempts[R dbsqlc.AttemptsDuringRow | dbsqlc.UnexplainedFailuresRow](rows []R, leads judge.Clock) []judge.Attempt {
+	out := make([]judge.Attempt, len(rows))
+	for i, r := range rows {
+		x := dbsqlc.AttemptsDuringRow(r)
+		out[i] = judge.Attempt{Trial: int(x.Trial), Number: int(x.Attempt), Started: x.StartedAt, Lasted: time.Duration(x.DurationNs), Clock: leads, Reason: x.Reason, Last: x.Last, Marks: x.Marks}
 	}
-	return e.mark(ctx, run, found.DuringStop(x, overlapping)...)
+	return out
 }
 
 // judgeControl adds to attempts what control traffic they met, and marks those that met

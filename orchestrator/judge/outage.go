@@ -53,12 +53,12 @@ type OutageList struct {
 	sheet *runsheet.Sheet
 }
 
-// DuringStop marks the attempts that needed what an outage stopped; all of them overlap
-// it, and the figures of those that succeeded are false, too.
+// DuringStop marks the attempts during an outage that needed what it stopped: the figures
+// of those that succeeded are false, too.
 func (o *OutageList) DuringStop(x *Outage, attempts []Attempt) (out []*Mark) {
 	for i := range attempts {
 		a := &attempts[i]
-		if t := a.trialIn(o.sheet); t != nil && x.concerns(o.sheet, t) {
+		if t := a.trialIn(o.sheet); t != nil && a.meets(x.From, x.To) && x.concerns(o.sheet, t) {
 			out = append(out, a.mark(x.why, a.ended(), true))
 		}
 	}

@@ -49,7 +49,7 @@ func (q *Queries) AbortRun(ctx context.Context, arg AbortRunParams) (int64, erro
 }
 
 const attemptsDuring = `-- name: AttemptsDuring :many
-SELECT a.trial, a.attempt, a.verdict::text AS verdict, a.reason,
+SELECT a.trial, a.attempt, a.started_at, coalesce(a.duration_ns, 0)::bigint AS duration_ns, a.reason,
        (NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last,
        (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = $1::text) AS marks
 FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
@@ -69,12 +69,13 @@ type AttemptsDuringParams struct {
 }
 
 type AttemptsDuringRow struct {
-	Trial   int32
-	Attempt int32
-	Verdict string
-	Reason  string
-	Last    bool
-	Marks   int64
+	Trial      int32
+	Attempt    int32
+	StartedAt  time.Time
+	DurationNs int64
+	Reason     string
+	Last       bool
+	Marks      int64
 }
 
 // Attempts of a run that overlap a time of the leading node's clock, count for or
@@ -97,7 +98,8 @@ func (q *Queries) AttemptsDuring(ctx context.Context, arg AttemptsDuringParams) 
 		if err := rows.Scan(
 			&i.Trial,
 			&i.Attempt,
-			&i.Verdict,
+			&i.StartedAt,
+			&i.DurationNs,
 			&i.Reason,
 			&i.Last,
 			&i.Marks,

@@ -110,7 +110,7 @@ ORDER BY j.node, j.seq;
 -- Attempts of a run that overlap a time of the leading node's clock, count for or
 -- against their protocols, and that nobody has marked or unmarked; the rest is as in
 -- UnexplainedFailures.
-SELECT a.trial, a.attempt, a.verdict::text AS verdict, a.reason,
+SELECT a.trial, a.attempt, a.started_at, coalesce(a.duration_ns, 0)::bigint AS duration_ns, a.reason,
        (NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last,
        (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = sqlc.arg(self)::text) AS marks
 FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
