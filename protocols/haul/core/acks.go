@@ -12,37 +12,37 @@ import (
 // acks is what an end knows of the packets that it has received, and what it
 // owes the other end of that.
 type acks struct {
-	replay     secure.Replay
-	got        uint64 // packets
-	top        uint64 // highest number, plus one
-	topAt      time.Duration
-	perByte    float64 // seconds; the shortest time between two packets in a row over the bytes of the second; 0: not known
-	holes      uint64  // bursts of missing numbers
-	ce         uint64
-	ackPending bool
-	ackAt      time.Duration
-	ackNow     bool
-	credited   uint64 // last told
-	heldRank   int    // of the other end
+	replay            secure.Replay
+	packetsReceived   uint64 // packets
+	largestReceived   uint64 // highest number, plus one
+	largestReceivedAt time.Duration
+	peerByteTime      float64 // seconds; the shortest time between two packets in a row over the bytes of the second; 0: not known
+	lossBursts        uint64  // bursts of missing numbers
+	ecnCE             uint64
+	ackPending        bool
+	ackAt             time.Duration
+	ackNow            bool
+	advertisedCredit  uint64 // last told
+	peerRank          int    // of the other end
 
-	requestDelay time.Duration
-	here         arrivedSymbols
-	ranges       []wire.Range
-	ackFrame     wire.Ack
-	frame        wire.Frame
-	item         wire.Item // being read
-	plain, coded []byte
-	loose        []byte
-	starved      bool
+	requestDelay         time.Duration
+	receivedSymbols      symbolSet
+	ranges               []wire.Range
+	ackFrame             wire.Ack
+	frame                wire.Frame
+	item                 wire.Item // being read
+	plain, coded         []byte
+	unreliable           []byte
+	amplificationLimited bool
 }
 
 // arrivedSymbols is the set of symbols that have arrived: all below next, and a bitmap beyond.
-type arrivedSymbols struct {
+type symbolSet struct {
 	next  uint64
 	words []uint64 // bit i of words[0]: symbol (next &^ 63) + i
 }
 
-func (a *arrivedSymbols) has(id uint64) bool {
+func (a *symbolSet) has(id uint64) bool {
 	if id < a.next {
 		return true
 	}
@@ -50,7 +50,7 @@ func (a *arrivedSymbols) has(id uint64) bool {
 	return w < uint64(len(a.words)) && a.words[w]>>(id%64)&1 != 0
 }
 
-func (a *arrivedSymbols) add(id uint64) {
+func (a *symbolSet) add(id uint64) {
 	if id < a.next {
 		return
 	}
@@ -74,7 +74,7 @@ func (a *arrivedSymbols) add(id uint64) {
 }
 
 // list lists the holes and what has arrived behind them, at most limit.
-func (a *arrivedSymbols) list(to []wire.Range, limit int) []wire.Range {
+func (a *symbolSet) list(to []wire.Range, limit int) []wire.Range {
 	to = to[:0]
 	id, end := a.next, a.next&^63+uint64(len(a.words))*64
 	var r wire.Range
@@ -120,27 +120,27 @@ func (c *Conn) Receive(now time.Duration, p []byte, from netip.AddrPort, ecn uin
 	case err != nil:
 		c.stats.Dropped.Malformed++
 	case kind == wire.KindRefusal && c.client:
-		c.refused(now, p)
+		c.handleRefusal(now, p)
 	case version != wire.Version:
 		c.stats.Dropped.Version++
 	case kind == wire.KindAnswer && c.client:
-		c.answered(now, p)
+		c.handleAnswer(now, p)
 	case kind == wire.KindRetry && c.client:
-		c.retry(now, p)
+		c.handleRetry(now, p)
 	case (kind == wire.KindData || kind == wire.KindAsking) && c.keys != nil:
-		c.data(now, p, from, ecn)
+		c.handleData(now, p, from, ecn)
 	default:
 		c.stats.Dropped.Unexpected++
 	}
 }
 
-func (c *Conn) data(now time.Duration, p []byte, from netip.AddrPort, ecn uint8) {
+func (c *Conn) handleData(now time.Duration, p []byte, from netip.AddrPort, ecn uint8) {
 	id, truncated, err := wire.ParseData(p)
 	if err != nil || id != c.id {
 		c.stats.Dropped.Malformed++
 		return
 	}
-	number := wire.Expand(truncated, c.top)
+	number := wire.Expand(truncated, c.largestReceived)
 	if !c.replay.Check(number) {
 		c.stats.Dropped.Replayed++
 		return
@@ -155,17 +155,17 @@ func (c *Conn) data(now time.Duration, p []byte, from netip.AddrPort, ecn uint8)
 		return
 	}
 	c.replay.Accept(number)
-	c.spaced(now, number, len(p))
-	c.heard(now, number, ecn)
-	c.from(now, from, len(p), number+1 == c.top)
+	c.observeSpacing(now, number, len(p))
+	c.packetReceived(now, number, ecn)
+	c.addressSeen(now, from, len(p), number+1 == c.largestReceived)
 	if c.state == closed {
-		c.afterClose(body)
+		c.handleAfterClose(body)
 		return
 	}
 	asks := false
 	for len(body) > 0 && c.state != closed {
 		body, _ = wire.Next(body, &c.frame)
-		asks = c.take(now, number) || asks
+		asks = c.handleFrame(now, number) || asks
 	}
 	if k, _, _ := wire.KindOf(p); k == wire.KindAsking && c.state != closed {
 		c.ackPending, c.ackNow = true, true
@@ -184,7 +184,7 @@ func (c *Conn) wellFormed(body []byte) bool {
 		if err != nil {
 			return false
 		}
-		if f.Kind == wire.FrameSymbol || f.Kind == wire.FrameLoose {
+		if f.Kind == wire.FrameSymbol || f.Kind == wire.FrameUnreliable {
 			for b := f.Symbol.Data; len(b) > 0; {
 				if b, err = wire.NextItem(b, i); err != nil {
 					return false
@@ -200,79 +200,79 @@ func (c *Conn) wellFormed(body []byte) bool {
 // not of the other end's application: a full packet at 2400 bit/s.
 const mostGap = 5 * time.Second
 
-// spaced learns from two packets in a row how long the way from the other end needs
+// observeSpacing learns from two packets in a row how long the way from the other end needs
 // for a byte: no longer than the second one came after the first.
-func (c *Conn) spaced(now time.Duration, number uint64, size int) {
-	gap := now - c.topAt
-	if number != c.top || c.topAt == 0 || c.rate.bandwidth > 0 || gap > mostGap {
+func (c *Conn) observeSpacing(now time.Duration, number uint64, size int) {
+	gap := now - c.largestReceivedAt
+	if number != c.largestReceived || c.largestReceivedAt == 0 || c.rate.bandwidth > 0 || gap > mostGap {
 		return
 	}
-	if perByte := gap.Seconds() / float64(size+headers); c.perByte == 0 || perByte < c.perByte {
-		c.perByte = max(perByte, 1e-12)
+	if perByte := gap.Seconds() / float64(size+headers); c.peerByteTime == 0 || perByte < c.peerByteTime {
+		c.peerByteTime = max(perByte, 1e-12)
 	}
 }
 
-// heard notes that a packet has arrived.
-func (c *Conn) heard(now time.Duration, number uint64, ecn uint8) {
-	c.lastHeard, c.move.seeks = now, false
-	c.shake.message = nil // the client has the answer
-	if c.silent {
-		c.silent = false
+// packetReceived notes that a packet has arrived.
+func (c *Conn) packetReceived(now time.Duration, number uint64, ecn uint8) {
+	c.lastReceived, c.move.seeks = now, false
+	c.handshake.message = nil // the client has the answer
+	if c.peerSuspended {
+		c.peerSuspended = false
 		c.events = append(c.events, PeerResumed)
 	}
 	if ecn == 3 {
-		c.ce++
+		c.ecnCE++
 	}
-	if c.half() {
-		c.overdue, c.lastAck = 0, now // acknowledgements can be overdue from now on
+	if c.halfOpen() {
+		c.ptoCount, c.timeoutFrom = 0, now // acknowledgements can be overdue from now on
 	}
-	c.got++
-	if number >= c.top {
-		if missing := number - c.top; missing > 0 {
-			c.holes++
-			if c.open == 0 || c.largest == 0 {
+	c.packetsReceived++
+	if number >= c.largestReceived {
+		if missing := number - c.largestReceived; missing > 0 {
+			c.lossBursts++
+			if c.open == 0 || c.largestAcked == 0 {
 				// What this direction loses is the best guess for the other.
 				c.loss.observe(missing+1, missing, 1)
 			}
-		} else if c.largest == 0 {
+		} else if c.largestAcked == 0 {
 			c.loss.observe(1, 0, 0)
 		}
-		c.top, c.topAt = number+1, now
+		c.largestReceived, c.largestReceivedAt = number+1, now
 	}
 }
 
-// take acts on the frame that was read last, and reports whether its packet is to be acknowledged.
-func (c *Conn) take(now time.Duration, number uint64) (asks bool) {
+// handleFrame acts on the frame that was read last, and reports whether its packet is to be acknowledged.
+func (c *Conn) handleFrame(now time.Duration, number uint64) (asks bool) {
 	f := &c.frame
 	switch f.Kind {
 	case wire.FrameAck:
-		c.acked(now, &f.Ack)
+		c.handleAck(now, &f.Ack)
 		return false
 	case wire.FrameRequest:
 		c.requestDelay = min(time.Duration(min(f.Request.Delay, 1<<40))*time.Microsecond, 5*time.Second)
 	case wire.FrameSuspend:
-		if number+1 == c.top { // not a late notice of a suspension that is over
-			c.silent = true
+		if number+1 == c.largestReceived { // not a late notice of a suspension that is over
+			c.peerSuspended = true
 			c.events = append(c.events, PeerSuspended)
 		}
 		return false
 	case wire.FrameChallenge:
 		if c.client {
 			copy(c.move.answer[:], f.Token)
-			c.move.owed = true
+			c.move.responseOwed = true
 		}
 		return false
 	case wire.FrameResponse:
-		c.responded(now, number, f.Token)
+		c.handleResponse(now, number, f.Token)
 	case wire.FrameClose:
-		c.closedBy(f.Close)
+		c.handleClose(f.Close)
 		return false
 	case wire.FrameSymbol:
 		return c.symbolArrived(f.Symbol.ID, f.Symbol.Data)
 	case wire.FrameRepair:
 		return c.repairArrived(number, &f.Repair)
-	case wire.FrameLoose:
-		c.items(f.Symbol.Data, 0, false)
+	case wire.FrameUnreliable:
+		c.handleItems(f.Symbol.Data, 0, false)
 	}
 	return true
 }
@@ -283,20 +283,20 @@ func (c *Conn) ackDue(now time.Duration) bool {
 		return true
 	}
 	// Much more has been read than the other end knows.
-	return c.credit()-c.credited > uint64(c.config.Buffer)/2 && c.got > 0 && c.credited > 0
+	return c.credit()-c.advertisedCredit > uint64(c.config.Buffer)/2 && c.packetsReceived > 0 && c.advertisedCredit > 0
 }
 
 // acknowledgement appends what has arrived.
 func (c *Conn) acknowledgement(now time.Duration, b []byte, room int) []byte {
-	if c.top == 0 {
+	if c.largestReceived == 0 {
 		return b
 	}
-	c.ranges = c.here.list(c.ranges, wire.MaxRanges)
-	c.credited = c.credit()
+	c.ranges = c.receivedSymbols.list(c.ranges, wire.MaxRanges)
+	c.advertisedCredit = c.credit()
 	c.ackFrame = wire.Ack{
-		Largest: c.top - 1, Received: c.got, Bursts: c.holes,
-		At: uint32(c.topAt / time.Microsecond), Delay: uint64((now - c.topAt) / time.Microsecond),
-		CE: c.ce, Credit: c.credited, Rank: uint64(c.in.decoder.Rank()), Next: c.here.next, Ranges: c.ranges,
+		Largest: c.largestReceived - 1, Received: c.packetsReceived, Bursts: c.lossBursts,
+		At: uint32(c.largestReceivedAt / time.Microsecond), Delay: uint64((now - c.largestReceivedAt) / time.Microsecond),
+		CE: c.ecnCE, Credit: c.advertisedCredit, Rank: uint64(c.in.decoder.Rank()), Next: c.receivedSymbols.next, Ranges: c.ranges,
 	}
 	c.ackPending, c.ackNow = false, false
 	c.stats.AcksSent++

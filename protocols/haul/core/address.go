@@ -35,9 +35,9 @@ type move struct {
 	pause  time.Duration   // and the one after it
 
 	// Of the client.
-	answer [wire.TokenSize]byte
-	owed   bool // answer is to be sent
-	seeks  bool // it has moved, and nothing has come since
+	answer       [wire.TokenSize]byte
+	responseOwed bool // answer is to be sent
+	seeks        bool // it has moved, and nothing has come since
 }
 
 // Moved says that the client is elsewhere now. It asks the other end for a sign
@@ -53,10 +53,10 @@ func (c *Conn) Moved() {
 // not yet proven to be its own.
 func (c *Conn) Moving() bool { return c.move.to.IsValid() }
 
-// from notes the address of an authentic packet of so many bytes.
-func (c *Conn) from(now time.Duration, address netip.AddrPort, size int, newest bool) {
+// addressSeen notes the address of an authentic packet of so many bytes.
+func (c *Conn) addressSeen(now time.Duration, address netip.AddrPort, size int, newest bool) {
 	if c.client || !address.IsValid() || address == c.peer.address {
-		c.shake.proven, c.starved = true, false
+		c.handshake.proven, c.amplificationLimited = true, false
 		if newest {
 			c.move.to = netip.AddrPort{}
 		}
@@ -79,14 +79,14 @@ func (c *Conn) from(now time.Duration, address netip.AddrPort, size int, newest 
 
 // challengeAt is when the next challenge is due, 0 where none is.
 func (c *Conn) challengeAt() time.Duration {
-	if !c.move.to.IsValid() || c.move.room < challengeBytes || c.silent {
+	if !c.move.to.IsValid() || c.move.room < challengeBytes || c.peerSuspended {
 		return 0
 	}
 	return max(c.move.next, 1)
 }
 
-// challenge writes a challenge to an address that nobody has proven.
-func (c *Conn) challenge(now time.Duration, buf []byte) int {
+// writeChallenge writes a challenge to an address that nobody has proven.
+func (c *Conn) writeChallenge(now time.Duration, buf []byte) int {
 	m := &c.move
 	if m.tokens == nil {
 		var err error
@@ -102,35 +102,35 @@ func (c *Conn) challenge(now time.Duration, buf []byte) int {
 	return c.seal(now, buf, wire.AppendToken(c.begin(buf, false), wire.FrameChallenge, token), sentPacket{})
 }
 
-// respond writes the client's answer to a challenge. It is to be acknowledged,
+// writeResponse writes the client's answer to a challenge. It is to be acknowledged,
 // as what the server has acknowledged lately went to another address.
-func (c *Conn) respond(now time.Duration, buf []byte) int {
-	c.move.owed = false
+func (c *Conn) writeResponse(now time.Duration, buf []byte) int {
+	c.move.responseOwed = false
 	b := c.begin(buf, true)
 	if c.ackPending {
 		b = c.acknowledgement(now, b, min(c.packet-challengeBytes, 400))
 	}
-	c.unasked = 0
-	return c.seal(now, buf, wire.AppendToken(b, wire.FrameResponse, c.move.answer[:]), sentPacket{asks: true})
+	c.sinceAckRequest = 0
+	return c.seal(now, buf, wire.AppendToken(b, wire.FrameResponse, c.move.answer[:]), sentPacket{ackEliciting: true})
 }
 
-// responded takes in the answer to a challenge: it proves the address that it
+// handleResponse takes in the answer to a challenge: it proves the address that it
 // came from, if its packet is the newest.
-func (c *Conn) responded(now time.Duration, number uint64, token []byte) {
+func (c *Conn) handleResponse(now time.Duration, number uint64, token []byte) {
 	m := &c.move
-	if c.client || !m.to.IsValid() || number+1 != c.top || m.tokens == nil ||
+	if c.client || !m.to.IsValid() || number+1 != c.largestReceived || m.tokens == nil ||
 		!m.tokens.Check(m.to, binary.BigEndian.AppendUint64(nil, m.count), token, now) {
 		return
 	}
 	c.peer.address, m.to = m.to, netip.AddrPort{}
 	m.count++
-	c.shake.proven, c.starved = true, false
+	c.handshake.proven, c.amplificationLimited = true, false
 	c.events = append(c.events, AddressChanged)
 	if c.open == 0 {
 		return
 	}
 	// What is under way went to the other address, and so did what could not be sent.
-	c.useful, c.repairs, c.presumed = 0, 0, c.packets.end()
+	c.useful, c.repairs, c.presumedLost = 0, 0, c.packets.end()
 	c.probes = 2
 	c.nextSend = min(c.nextSend, now)
 }
@@ -138,10 +138,10 @@ func (c *Conn) responded(now time.Duration, number uint64, token []byte) {
 // spend takes a packet's bytes from what may be sent to an address that nobody
 // has proven; false: not so many.
 func (c *Conn) spend(n int) bool {
-	left := &c.shake.budget
+	left := &c.handshake.budget
 	if c.move.to.IsValid() && c.sendTo == c.move.to {
 		left = &c.move.room
-	} else if c.shake.proven {
+	} else if c.handshake.proven {
 		return true
 	}
 	if n > *left {

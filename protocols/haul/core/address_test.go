@@ -76,9 +76,9 @@ func radioPair(t *testing.T, loss float64, seed uint64) *sim {
 		return &path{rate: 250e3, delay: 30 * time.Millisecond, queue: 100, lost: burstLoss(seed*2+n, loss, 1, 0)}
 	}
 	s := newSim(Config{}, Config{}, path(0), path(1), seed)
-	for s.step(time.Minute) && (s.conns[1] == nil || s.conns[1].got == 0 || !s.conns[0].Open()) {
+	for s.step(time.Minute) && (s.conns[1] == nil || s.conns[1].packetsReceived == 0 || !s.conns[0].Open()) {
 	}
-	if s.conns[1] == nil || s.conns[1].got == 0 {
+	if s.conns[1] == nil || s.conns[1].packetsReceived == 0 {
 		t.Fatal("no connection")
 	}
 	return s
@@ -125,7 +125,7 @@ func TestCopiedHandshake(t *testing.T) {
 	s := newSim(Config{}, Config{}, &path{delay: time.Millisecond}, &path{delay: time.Millisecond}, 5)
 	a := &copier{every: 1, from: evil, limit: 3}
 	a.attack(s)
-	for s.step(time.Minute) && (s.conns[1] == nil || s.conns[1].got == 0 || !s.conns[0].Open()) {
+	for s.step(time.Minute) && (s.conns[1] == nil || s.conns[1].packetsReceived == 0 || !s.conns[0].Open()) {
 	}
 	done := s.both(t, 100_000)
 	for s.step(10*time.Minute) && !done() {
@@ -206,9 +206,9 @@ func TestMovesInHandshake(t *testing.T) {
 	for s.step(time.Minute) && !s.conns[0].Open() {
 	}
 	s.address = netip.MustParseAddrPort("10.0.0.3:3")
-	for s.step(s.now+time.Minute) && s.conns[1].got == 0 {
+	for s.step(s.now+time.Minute) && s.conns[1].packetsReceived == 0 {
 	}
-	if v := s.conns[1]; v.shake.proven || v.Remote() != addresses[0] {
+	if v := s.conns[1]; v.handshake.proven || v.Remote() != addresses[0] {
 		t.Fatalf("the address counts as proven (%v) although the client has moved", v.Remote())
 	}
 	done := s.both(t, 100_000)
@@ -253,7 +253,7 @@ func TestResponses(t *testing.T) {
 				s.conns[0].Receive(s.clock(0), s.buf[:n], addresses[1], 0)
 			}
 		}
-		if !s.conns[0].move.owed {
+		if !s.conns[0].move.responseOwed {
 			t.Fatal("no challenge arrived")
 		}
 		return s, slices.Clone(s.conns[0].move.answer[:])
@@ -300,8 +300,8 @@ func TestClientStays(t *testing.T) {
 	c := s.conns[0]
 	c.Receive(s.clock(0), s.sealed(1, wire.AppendPing(nil)), evil, 0)
 	s.conns[1].Receive(s.clock(1), s.sealed(0, wire.AppendToken(nil, wire.FrameChallenge, make([]byte, wire.TokenSize))), addresses[0], 0)
-	if c.Remote() != addresses[1] || s.conns[1].move.owed {
-		t.Errorf("the client sends to %v; the server owes an answer: %v", c.Remote(), s.conns[1].move.owed)
+	if c.Remote() != addresses[1] || s.conns[1].move.responseOwed {
+		t.Errorf("the client sends to %v; the server owes an answer: %v", c.Remote(), s.conns[1].move.responseOwed)
 	}
 	s.works(t, true)
 }

@@ -85,7 +85,7 @@ func runChannel(seed uint64, logf func(string, ...any)) error {
 			logf("channel %d at %v: %d steps", seed, x.now, x.steps)
 			for i, c := range x.conns {
 				if c != nil {
-					logf("end %d: state %d err %v open %d missing %d useful %d overdue %d probes %d items %d count %d again %v sent %d credit %d silent %v suspended %v starved %v\n  %+v", i, c.state, c.err, c.open, c.missing, c.useful, c.overdue, c.probes, len(c.out.items), c.out.count, c.blocked(), c.sent, c.peer.credit, c.silent, c.suspended, c.starved, c.Stats())
+					logf("end %d: state %d err %v open %d missing %d useful %d overdue %d probes %d items %d count %d again %v sent %d credit %d silent %v suspended %v starved %v\n  %+v", i, c.state, c.err, c.open, c.missing, c.useful, c.ptoCount, c.probes, len(c.out.items), c.out.count, c.blocked(), c.sent, c.peer.credit, c.peerSuspended, c.suspended, c.amplificationLimited, c.Stats())
 				}
 			}
 		}
@@ -256,7 +256,7 @@ func (x *trial) plan(slow float64, mtu int) {
 		for i := range 1 + r.IntN(3) {
 			add(at(), func() {
 				if x.conns[0].Open() { // before, it would be another client
-					if c := x.conns[0]; c.silent || c.config.KeepAlive == 0 {
+					if c := x.conns[0]; c.peerSuspended || c.config.KeepAlive == 0 {
 						c.Moved() // or it might say nothing from there, and nobody would know
 					}
 					x.address = netip.AddrPortFrom(addresses[0].Addr(), uint16(1000+i))

@@ -96,18 +96,18 @@ type peer struct {
 
 // Conn is one end of a connection.
 type Conn struct {
-	config Config
-	client bool
-	state  state
-	err    error // why closed, nil for an orderly end
-	id     uint32
-	peer   peer
-	keys   *secure.Keys
-	shake  handshake
-	rate   rate
-	loss   loss
-	stats  Stats
-	packet int // largest UDP payload now
+	config    Config
+	client    bool
+	state     state
+	err       error // why closed, nil for an orderly end
+	id        uint32
+	peer      peer
+	keys      *secure.Keys
+	handshake handshake
+	rate      rate
+	loss      loss
+	stats     Stats
+	packet    int // largest UDP payload now
 
 	out     outbox
 	in      inbox
@@ -118,21 +118,21 @@ type Conn struct {
 	begun   uint64 // bytes that will count, of messages of which a part has been sent
 	scratch []code.Symbol
 
-	lookFrom uint64 // no missed symbol below it
+	firstMissed uint64 // no missed symbol below it
 
 	sizes sizes
 	flight
 	acks
 	ending
-	move        move
-	sendTo      netip.AddrPort // of the packet that is being made
-	clock       clock
-	writerWaits bool
-	suspended   bool // by the application
-	silent      bool // the other end is suspended
-	events      []Event
-	lastHeard   time.Duration
-	lastSaid    time.Duration
+	move          move
+	sendTo        netip.AddrPort // of the packet that is being made
+	clock         clock
+	writerWaits   bool
+	suspended     bool // by the application
+	peerSuspended bool // the other end is suspended
+	events        []Event
+	lastReceived  time.Duration
+	lastSent      time.Duration
 }
 
 // Event is something that the application may want to know at once.
@@ -180,7 +180,7 @@ func (c *Conn) shrink(to int) {
 	c.sizes = sizes{most: c.packet}
 	c.lostLarge, c.smallArrived = 0, 0
 	c.stats.Shrunk++
-	c.loose = nil // it may be too large now, and is never repeated
+	c.unreliable = nil // it may be too large now, and is never repeated
 	c.resplit()
 }
 
@@ -200,12 +200,12 @@ func (c *Conn) end(err error) {
 	c.symbols = ring[symbol]{}
 	c.packets = ring[sentPacket]{first: c.packets.end()} // numbers go on
 	c.out = outbox{number: c.out.number}
-	c.move.to, c.move.owed = netip.AddrPort{}, false
-	c.open, c.missing, c.useful, c.repairs, c.inFlight, c.loose = 0, 0, 0, 0, 0, nil
+	c.move.to, c.move.responseOwed = netip.AddrPort{}, false
+	c.open, c.missing, c.useful, c.repairs, c.inFlight, c.unreliable = 0, 0, 0, 0, 0, nil
 	c.in.end()
-	c.here, c.scratch, c.coded = arrivedSymbols{next: c.here.next}, nil, nil
+	c.receivedSymbols, c.scratch, c.coded = symbolSet{next: c.receivedSymbols.next}, nil, nil
 	if errors.Is(err, ErrDead) {
-		c.last = wire.Close{Abort: true, Reason: "nothing was heard from the other end"}
+		c.closeFrame = wire.Close{Abort: true, Reason: "nothing was heard from the other end"}
 	}
 }
 
@@ -236,12 +236,12 @@ func (c *Conn) deadline() (time.Duration, bool) {
 	}
 	switch {
 	case c.state == closed:
-		if c.farewells > 0 {
+		if c.closesLeft > 0 {
 			earlier(1)
 		}
 		return at, at > 0
 	case c.state == connecting:
-		return max(c.shake.next, 1), true
+		return max(c.handshake.next, 1), true
 	case c.suspended:
 		return 0, false
 	}
@@ -255,14 +255,14 @@ func (c *Conn) deadline() (time.Duration, bool) {
 	if c.waiting() {
 		earlier(max(c.nextSend, 1))
 	}
-	if c.config.KeepAlive > 0 && !c.ping && !c.starved && c.timeoutAt() == 0 { // or else something is expected anyway
-		earlier(max(c.lastSaid, c.lastHeard) + c.config.KeepAlive)
+	if c.config.KeepAlive > 0 && !c.ping && !c.amplificationLimited && c.timeoutAt() == 0 { // or else something is expected anyway
+		earlier(max(c.lastSent, c.lastReceived) + c.config.KeepAlive)
 	}
-	if c.half() {
-		earlier(c.lastHeard + halfOpenFor)
+	if c.halfOpen() {
+		earlier(c.lastReceived + halfOpenFor)
 	}
-	if c.config.DeadAfter > 0 && !c.silent {
-		earlier(c.lastHeard + c.config.DeadAfter)
+	if c.config.DeadAfter > 0 && !c.peerSuspended {
+		earlier(c.lastReceived + c.config.DeadAfter)
 	}
 	earlier(c.closeAt)
 	return at, at > 0
@@ -275,14 +275,14 @@ func (c *Conn) Tick(callers time.Duration) {
 		return
 	}
 	c.expire(callers)
-	if c.config.DeadAfter > 0 && !c.silent && now >= c.lastHeard+c.config.DeadAfter || c.half() && now >= c.lastHeard+halfOpenFor {
+	if c.config.DeadAfter > 0 && !c.peerSuspended && now >= c.lastReceived+c.config.DeadAfter || c.halfOpen() && now >= c.lastReceived+halfOpenFor {
 		c.end(ErrDead)
 		return
 	}
 	if at := c.timeoutAt(); at > 0 && now >= at && c.timeoutsCount() {
 		c.timedOut(now)
 	}
-	if k := c.config.KeepAlive; k > 0 && c.timeoutAt() == 0 && now >= max(c.lastSaid, c.lastHeard)+k {
+	if k := c.config.KeepAlive; k > 0 && c.timeoutAt() == 0 && now >= max(c.lastSent, c.lastReceived)+k {
 		c.ping = true
 	}
 	c.tickClose(now)
@@ -292,18 +292,18 @@ func (c *Conn) Tick(callers time.Duration) {
 // nothing is sent, and no time counts, until Resume.
 func (c *Conn) Suspend() {
 	if c.Open() && !c.suspended {
-		c.notices = 3
+		c.suspendNotices = 3
 	}
 }
 
 // Resume ends what Suspend began.
 func (c *Conn) Resume(now time.Duration) {
 	now = c.clock.read(now)
-	if c.suspended || c.notices > 0 {
-		c.suspended, c.notices, c.ping = false, 0, true
-		c.silent = false // the other end may wait for us, too: ask until it answers
-		c.lastHeard = now
-		c.overdue = 0
-		c.lastAsked = now
+	if c.suspended || c.suspendNotices > 0 {
+		c.suspended, c.suspendNotices, c.ping = false, 0, true
+		c.peerSuspended = false // the other end may wait for us, too: ask until it answers
+		c.lastReceived = now
+		c.ptoCount = 0
+		c.lastAckElicitingAt = now
 	}
 }

@@ -29,12 +29,12 @@ func (e *AbortError) Is(target error) bool { return target == ErrAborted }
 // ending is how a connection ends: what was sent is delivered first, then a
 // close goes out until it is answered.
 type ending struct {
-	closeSent int
-	closeAt   time.Duration
-	farewells int // packets of a closed connection that still go out
-	last      wire.Close
-	notices   int
-	confirmed bool // the other end knows that the connection has ended
+	closeSent      int
+	closeAt        time.Duration
+	closesLeft     int // packets of a closed connection that still go out
+	closeFrame     wire.Close
+	suspendNotices int
+	confirmed      bool // the other end knows that the connection has ended
 }
 
 const (
@@ -50,7 +50,7 @@ func (c *Conn) Close() {
 		c.end(nil)
 	case open:
 		c.state = closing
-		c.suspended, c.notices = false, 0
+		c.suspended, c.suspendNotices = false, 0
 	}
 }
 
@@ -61,16 +61,16 @@ func (c *Conn) Abort(reason string) {
 	if c.state == closed {
 		return
 	}
-	c.last = wire.Close{Abort: true, Reason: reason}
+	c.closeFrame = wire.Close{Abort: true, Reason: reason}
 	if c.keys != nil {
-		c.farewells = abortCopies
+		c.closesLeft = abortCopies
 	}
 	c.end(ErrClosed)
 }
 
 // closeDue reports whether a close is to be sent now.
 func (c *Conn) closeDue(now time.Duration) bool {
-	if c.state != closing || c.open > 0 || c.out.count > 0 && c.out.head(func(*outMessage) bool { return true }) != nil || len(c.out.items) > 0 || c.loose != nil {
+	if c.state != closing || c.open > 0 || c.out.count > 0 && c.out.head(func(*outMessage) bool { return true }) != nil || len(c.out.items) > 0 || c.unreliable != nil {
 		return false
 	}
 	if c.closeSent > 0 && now < c.closeAt {
@@ -95,13 +95,13 @@ func (c *Conn) tickClose(now time.Duration) {
 	}
 }
 
-// farewell writes the last packets of a closed connection.
-func (c *Conn) farewell(now time.Duration, buf []byte) int {
-	if c.farewells == 0 || c.keys == nil {
+// writeClose writes the last packets of a closed connection.
+func (c *Conn) writeClose(now time.Duration, buf []byte) int {
+	if c.closesLeft == 0 || c.keys == nil {
 		return 0
 	}
-	c.farewells--
-	last := c.last
+	c.closesLeft--
+	last := c.closeFrame
 	if c.move.to.IsValid() {
 		// To where the packet came from that this answers, and no more than may go there.
 		c.sendTo, last.Reason = c.move.to, ""
@@ -109,28 +109,28 @@ func (c *Conn) farewell(now time.Duration, buf []byte) int {
 	return c.seal(now, buf, wire.AppendClose(c.begin(buf, false), last), sentPacket{})
 }
 
-// afterClose reads a packet that comes when the connection has ended. The last
+// handleAfterClose reads a packet that comes when the connection has ended. The last
 // word may have been lost, so it is said again, but never in answer to another
 // last word: two closed ends would go on for ever.
-func (c *Conn) afterClose(body []byte) {
+func (c *Conn) handleAfterClose(body []byte) {
 	for len(body) > 0 {
 		body, _ = wire.Next(body, &c.frame)
 		if f := &c.frame; f.Kind == wire.FrameClose {
 			if f.Close.Answer {
-				c.farewells, c.confirmed = 0, true
+				c.closesLeft, c.confirmed = 0, true
 			} else if f.Close.Abort {
 				c.confirmed = true
 			} else {
-				c.last, c.farewells = wire.Close{Answer: true}, 1
+				c.closeFrame, c.closesLeft = wire.Close{Answer: true}, 1
 			}
 			return
 		}
 	}
-	c.farewells = max(c.farewells, 1)
+	c.closesLeft = max(c.closesLeft, 1)
 }
 
-// closedBy takes in the other end's close.
-func (c *Conn) closedBy(f wire.Close) {
+// handleClose takes in the other end's close.
+func (c *Conn) handleClose(f wire.Close) {
 	switch {
 	case f.Answer:
 		if c.state == closing {
@@ -139,11 +139,11 @@ func (c *Conn) closedBy(f wire.Close) {
 		}
 		return
 	case f.Abort:
-		c.last, c.farewells = wire.Close{Abort: true, Answer: true}, 1
+		c.closeFrame, c.closesLeft = wire.Close{Abort: true, Answer: true}, 1
 		c.end(&AbortError{Reason: strings.ToValidUTF8(f.Reason, "\uFFFD")})
 		return
 	}
-	c.last = wire.Close{Answer: true}
-	c.farewells = 1
+	c.closeFrame = wire.Close{Answer: true}
+	c.closesLeft = 1
 	c.end(nil)
 }

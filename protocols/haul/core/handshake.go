@@ -23,19 +23,19 @@ const (
 
 // handshake is the client's state until the answer, and what either end keeps of it.
 type handshake struct {
-	initiator *secure.Initiator
-	message   []byte // the client's first message, or the server's answer
-	cookie    []byte
-	attempt   uint8
-	next      time.Duration // next hello
-	pause     time.Duration
-	sent      [256]time.Duration
-	owed      bool   // server: an answer is to be sent
-	budget    int    // server: bytes that may be sent to an address that nobody has proven
-	proven    bool   // the address is the other end's
-	early     []byte // data of the first packet
-	refusals  int    // client: refusals so far
-	key       helloKey
+	initiator  *secure.Initiator
+	message    []byte // the client's first message, or the server's answer
+	cookie     []byte
+	attempt    uint8
+	next       time.Duration // next hello
+	pause      time.Duration
+	sent       [256]time.Duration
+	answerOwed bool   // server: an answer is to be sent
+	budget     int    // server: bytes that may be sent to an address that nobody has proven
+	proven     bool   // the address is the other end's
+	early      []byte // data of the first packet
+	refusals   int    // client: refusals so far
+	key        helloKey
 }
 
 // prologue binds both ends to version and protocol (Noise, section 6).
@@ -59,17 +59,17 @@ func Dial(config Config, remote netip.AddrPort, early []byte) (*Conn, error) {
 	if err := c.identify(); err != nil {
 		return nil, err
 	}
-	if c.shake.initiator, err = secure.NewInitiator(config.Secure, prologue, config.Random); err != nil {
+	if c.handshake.initiator, err = secure.NewInitiator(config.Secure, prologue, config.Random); err != nil {
 		return nil, err
 	}
-	c.shake.message, err = c.shake.initiator.Hello(c.introduce(early))
-	c.shake.proven = true
-	c.shake.pause = firstHello
+	c.handshake.message, err = c.handshake.initiator.Hello(c.introduce(early))
+	c.handshake.proven = true
+	c.handshake.pause = firstHello
 	if r := config.Link.RTT; r > 0 {
 		// Where much is lost a second hello costs less than a round trip.
-		c.shake.pause = r + r/4 + 5*time.Millisecond
+		c.handshake.pause = r + r/4 + 5*time.Millisecond
 		if config.Link.Loss > 0.02 {
-			c.shake.pause = r/4 + 5*time.Millisecond
+			c.handshake.pause = r/4 + 5*time.Millisecond
 		}
 	}
 	return c, err
@@ -121,12 +121,12 @@ func (c *Conn) introduced(b []byte) (early []byte, err error) {
 	return b[n:], nil
 }
 
-// hello writes the client's next hello where it is time for it.
-func (c *Conn) hello(now time.Duration, buf []byte) int {
-	if now < c.shake.next {
+// writeHello writes the client's next hello where it is time for it.
+func (c *Conn) writeHello(now time.Duration, buf []byte) int {
+	if now < c.handshake.next {
 		return 0
 	}
-	s := &c.shake
+	s := &c.handshake
 	b := wire.AppendHello(buf[:0], wire.Hello{Client: c.id, Attempt: s.attempt, Cookie: s.cookie, Message: s.message})
 	s.sent[s.attempt] = now
 	s.attempt++
@@ -136,14 +136,14 @@ func (c *Conn) hello(now time.Duration, buf []byte) int {
 	return len(b)
 }
 
-// answered takes in the server's answer.
-func (c *Conn) answered(now time.Duration, p []byte) {
+// handleAnswer takes in the server's answer.
+func (c *Conn) handleAnswer(now time.Duration, p []byte) {
 	a, err := wire.ParseAnswer(p)
 	if err != nil || a.Client != c.id || c.state != connecting {
 		c.stats.Dropped.Unexpected++
 		return
 	}
-	said, keys, err := c.shake.initiator.Finish(a.Message)
+	said, keys, err := c.handshake.initiator.Finish(a.Message)
 	if err != nil {
 		c.stats.Dropped.Forged++
 		return
@@ -153,20 +153,20 @@ func (c *Conn) answered(now time.Duration, p []byte) {
 		return
 	}
 	c.keys, c.state = keys, open
-	if at := c.shake.sent[a.Attempt]; a.Attempt < c.shake.attempt && now >= at {
+	if at := c.handshake.sent[a.Attempt]; a.Attempt < c.handshake.attempt && now >= at {
 		c.rate.roundTrip(now - at)
 	}
 	// Hellos that were lost tell something of the path before the first packet does.
-	if n := uint64(c.shake.attempt) - uint64(a.Attempt); c.shake.attempt > 1 && n > 0 {
+	if n := uint64(c.handshake.attempt) - uint64(a.Attempt); c.handshake.attempt > 1 && n > 0 {
 		c.loss.observe(uint64(a.Attempt)+1, uint64(a.Attempt), uint64(a.Attempt))
 	}
-	c.lastHeard, c.lastSaid, c.lastNews, c.topAt = now, now, now, now
+	c.lastReceived, c.lastSent, c.lastAckAt, c.largestReceivedAt = now, now, now, now
 	c.ping = true // the server must learn that this address is ours
-	c.shake.initiator, c.shake.message = nil, nil
+	c.handshake.initiator, c.handshake.message = nil, nil
 }
 
-// retry takes in a cookie.
-func (c *Conn) retry(now time.Duration, p []byte) {
+// handleRetry takes in a cookie.
+func (c *Conn) handleRetry(now time.Duration, p []byte) {
 	id, cookie, err := wire.ParseRetry(p)
 	if err != nil || id != c.id || c.state != connecting {
 		c.stats.Dropped.Unexpected++
@@ -174,15 +174,15 @@ func (c *Conn) retry(now time.Duration, p []byte) {
 	}
 	// A later cookie replaces one that has become old, or was forged, but only
 	// the first makes the client say hello at once.
-	if c.shake.cookie == nil {
-		c.shake.next = now
+	if c.handshake.cookie == nil {
+		c.handshake.next = now
 	}
-	c.shake.cookie = append([]byte(nil), cookie...)
+	c.handshake.cookie = append([]byte(nil), cookie...)
 }
 
-// refused takes in a refusal. It is not authenticated, so it counts only while
+// handleRefusal takes in a refusal. It is not authenticated, so it counts only while
 // there is no connection.
-func (c *Conn) refused(now time.Duration, p []byte) {
+func (c *Conn) handleRefusal(now time.Duration, p []byte) {
 	id, sentence, err := wire.ParseRefusal(p)
 	if err != nil || id != c.id || c.state != connecting {
 		c.stats.Dropped.Unexpected++
@@ -190,8 +190,8 @@ func (c *Conn) refused(now time.Duration, p []byte) {
 	}
 	// A hello that was damaged on the way looks like one with another key, so
 	// one refusal is not enough.
-	if c.shake.refusals++; c.shake.refusals < enoughRefusals {
-		c.shake.next = now
+	if c.handshake.refusals++; c.handshake.refusals < enoughRefusals {
+		c.handshake.next = now
 		return
 	}
 	c.end(fmt.Errorf("%w: %q", ErrRefused, sentence))
@@ -217,16 +217,16 @@ func accept(config Config, h wire.Hello, from netip.AddrPort, size int, now time
 	if c.peer.id != h.Client {
 		return nil, ErrProtocol
 	}
-	if c.shake.message, c.keys, err = r.Answer(c.introduce(nil)); err != nil {
+	if c.handshake.message, c.keys, err = r.Answer(c.introduce(nil)); err != nil {
 		return nil, err
 	}
-	c.shake.attempt = h.Attempt
-	c.shake.owed = true
-	c.shake.proven = len(h.Cookie) > 0
-	c.shake.budget = amplification * size
-	c.shake.early = append([]byte(nil), early...)
+	c.handshake.attempt = h.Attempt
+	c.handshake.answerOwed = true
+	c.handshake.proven = len(h.Cookie) > 0
+	c.handshake.budget = amplification * size
+	c.handshake.early = append([]byte(nil), early...)
 	c.clock.read(now)
-	c.lastHeard, c.lastSaid, c.lastNews = now, now, now
+	c.lastReceived, c.lastSent, c.lastAckAt = now, now, now
 	// What the client had to repeat, this direction or the other has lost.
 	if h.Attempt > 0 {
 		c.loss.observe(uint64(h.Attempt)+1, uint64(h.Attempt), uint64(h.Attempt))
@@ -234,20 +234,20 @@ func accept(config Config, h wire.Hello, from netip.AddrPort, size int, now time
 	return c, nil
 }
 
-// helloAgain answers a hello of the same connection that came again.
-func (c *Conn) helloAgain(h wire.Hello, size int) {
-	if c.shake.message == nil {
+// handleHelloAgain answers a hello of the same connection that came again.
+func (c *Conn) handleHelloAgain(h wire.Hello, size int) {
+	if c.handshake.message == nil {
 		c.stats.Dropped.Unexpected++
 		return
 	}
-	c.shake.owed, c.shake.attempt, c.starved = true, h.Attempt, false
-	c.shake.budget += amplification * size
+	c.handshake.answerOwed, c.handshake.attempt, c.amplificationLimited = true, h.Attempt, false
+	c.handshake.budget += amplification * size
 }
 
-// answer writes the server's answer.
-func (c *Conn) answer(buf []byte) int {
-	c.shake.owed = false
-	b := wire.AppendAnswer(buf[:0], wire.Answer{Client: c.peer.id, Attempt: c.shake.attempt, Message: c.shake.message})
+// writeAnswer writes the server's answer.
+func (c *Conn) writeAnswer(buf []byte) int {
+	c.handshake.answerOwed = false
+	b := wire.AppendAnswer(buf[:0], wire.Answer{Client: c.peer.id, Attempt: c.handshake.attempt, Message: c.handshake.message})
 	if !c.spend(len(b)) {
 		return 0
 	}
@@ -255,6 +255,6 @@ func (c *Conn) answer(buf []byte) int {
 }
 
 // Early is what the client sent with its first packet (server).
-func (c *Conn) Early() []byte { return c.shake.early }
+func (c *Conn) Early() []byte { return c.handshake.early }
 
 var errMode = errors.New("the other end uses another encryption or pre-shared key")

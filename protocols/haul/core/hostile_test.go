@@ -16,9 +16,9 @@ import (
 func pair(t testing.TB, client, server Config) *sim {
 	s := newSim(client, server, &path{delay: time.Millisecond}, &path{delay: time.Millisecond}, 5)
 	s.offset[0] = time.Second
-	for s.step(time.Second) && (s.conns[1] == nil || s.conns[1].got == 0 || !s.conns[0].Open()) {
+	for s.step(time.Second) && (s.conns[1] == nil || s.conns[1].packetsReceived == 0 || !s.conns[0].Open()) {
 	}
-	if s.conns[1] == nil || s.conns[1].got == 0 {
+	if s.conns[1] == nil || s.conns[1].packetsReceived == 0 {
 		t.Fatal("no connection")
 	}
 	return s
@@ -96,7 +96,7 @@ func FuzzReceive(f *testing.F) {
 		append(wire.AppendSymbol(nil, 9), item(wire.Item{Kind: wire.ItemVoid, Number: 0, Offset: 9})...),
 		append(wire.AppendSymbol(nil, 4), item(wire.Item{Kind: wire.ItemCancel, Number: 1 << 40, Offset: 9})...),
 		append(wire.AppendSymbol(nil, 5), item(wire.Item{Kind: wire.ItemFinish, Number: 0})...),
-		append(wire.AppendLoose(nil), item(wire.Item{Class: wire.UnreliableSequenced, Number: 1 << 50, Last: true, Data: []byte("x")})...),
+		append(wire.AppendUnreliable(nil), item(wire.Item{Class: wire.UnreliableSequenced, Number: 1 << 50, Last: true, Data: []byte("x")})...),
 		append(wire.AppendRepair(nil, 0, 3, []byte{2}), 0, 9, 9, 9, 9, 9, 9))
 	f.Fuzz(func(t *testing.T, input []byte, seal bool) {
 		s := pair(t, Config{Buffer: MinBuffer}, Config{Buffer: MinBuffer})
@@ -142,10 +142,10 @@ func TestDropped(t *testing.T) {
 			s := pair(t, Config{}, Config{})
 			p := c.packet(s)
 			v := s.conns[1]
-			before, was := v.Stats(), v.got
+			before, was := v.Stats(), v.packetsReceived
 			v.Receive(s.clock(1), p, addresses[0], 0)
 			after := v.Stats()
-			if c.count(after.Dropped) != c.count(before.Dropped)+1 || v.got != was {
+			if c.count(after.Dropped) != c.count(before.Dropped)+1 || v.packetsReceived != was {
 				t.Errorf("not counted: %+v, then %+v", before.Dropped, after.Dropped)
 			}
 			after.Dropped, before.Dropped = Dropped{}, Dropped{}
@@ -310,22 +310,22 @@ func TestReaderStops(t *testing.T) {
 	if n := c.Stats().PacketsSent; n > 400 {
 		t.Errorf("%d packets were sent to an end that does not read", n)
 	}
-	// The other way, and what is loose, still goes.
+	// The other way, and what is unreliable, still goes.
 	_ = v.Send(s.clock(1), Message{Data: []byte("back")})
-	_ = c.Send(s.clock(0), Message{Class: wire.UnreliableSequenced, Priority: 1, Data: []byte("loose")})
-	back, loose, got := false, false, 0
+	_ = c.Send(s.clock(0), Message{Class: wire.UnreliableSequenced, Priority: 1, Data: []byte("unreliable")})
+	back, unreliable, got := false, false, 0
 	s.work = func(*sim) {
 		if m, ok := c.Next(); ok {
 			back = back || string(m.Data) == "back"
 		}
 		if m, ok := v.NextOf(func(r *Received) bool { return !r.Class.Reliable() }); ok {
-			loose = loose || string(m.Data) == "loose"
+			unreliable = unreliable || string(m.Data) == "unreliable"
 		}
 	}
-	for s.step(20*time.Second) && (!back || !loose) {
+	for s.step(20*time.Second) && (!back || !unreliable) {
 	}
-	if !back || !loose {
-		t.Errorf("back %v, loose %v", back, loose)
+	if !back || !unreliable {
+		t.Errorf("back %v, unreliable %v", back, unreliable)
 	}
 	s.work = func(*sim) {
 		for m, ok := v.Next(); ok; m, ok = v.Next() {

@@ -21,16 +21,16 @@ type Received struct {
 
 // inbox puts what arrives together.
 type inbox struct {
-	decoder  *code.Decoder
-	limit    int
-	buffered int    // what reliable messages count that have not been read, up to limit: the other end keeps to the credit
-	loose    int    // the same of the other classes: beyond limit they are dropped
-	consumed uint64 // what reliable messages count that have been read, or cancelled
-	ahead    int    // numbers in ahead of all classes
-	classes  map[uint32]*inClass
-	ready    []Received
-	costs    []int // of the elements of ready
-	bytewise map[uint16]bool
+	decoder    *code.Decoder
+	limit      int
+	buffered   int    // what reliable messages count that have not been read, up to limit: the other end keeps to the credit
+	unreliable int    // the same of the other classes: beyond limit they are dropped
+	consumed   uint64 // what reliable messages count that have been read, or cancelled
+	ahead      int    // numbers in ahead of all classes
+	classes    map[uint32]*inClass
+	ready      []Received
+	costs      []int // of the elements of ready
+	bytewise   map[uint16]bool
 }
 
 // inClass is one class of a stream.
@@ -73,12 +73,12 @@ func (b *inbox) init(limit int) {
 func (b *inbox) end() {
 	b.decoder = code.NewDecoder(0)
 	b.classes = map[uint32]*inClass{}
-	b.buffered, b.loose, b.ahead = 0, 0, 0
+	b.buffered, b.unreliable, b.ahead = 0, 0, 0
 	for i, r := range b.ready {
 		if r.Class.Reliable() {
 			b.buffered += b.costs[i]
 		} else {
-			b.loose += b.costs[i]
+			b.unreliable += b.costs[i]
 		}
 	}
 }
@@ -115,32 +115,32 @@ func (c *Conn) NextOf(want func(*Received) bool) (Received, bool) {
 		c.in.buffered -= cost
 		c.in.consumed += uint64(cost)
 	} else {
-		c.in.loose -= cost
+		c.in.unreliable -= cost
 	}
 	return r, true
 }
 
 // symbolArrived takes in a source symbol.
 func (c *Conn) symbolArrived(id uint64, data []byte) (asks bool) {
-	if c.here.has(id) {
+	if c.receivedSymbols.has(id) {
 		c.stats.Duplicates++
 		return true
 	}
-	if id > c.here.next+farthest || id != c.here.next && c.in.decoder.Held()+len(data) > 2*c.in.limit+1<<20 {
+	if id > c.receivedSymbols.next+farthest || id != c.receivedSymbols.next && c.in.decoder.Held()+len(data) > 2*c.in.limit+1<<20 {
 		c.stats.Dropped.Overflow++
 		return true // not taken: it will come again
 	}
 	recovered := c.in.decoder.Add(id, data)
-	c.placed(id, data)
+	c.takeSymbol(id, data)
 	for _, s := range recovered {
 		c.recovered(s)
 	}
-	c.forget()
+	c.forgetSymbols()
 	return true
 }
 
 func (c *Conn) repairArrived(number uint64, r *wire.Repair) (asks bool) {
-	if r.First > c.here.next+farthest {
+	if r.First > c.receivedSymbols.next+farthest {
 		c.stats.Dropped.Overflow++
 		return true
 	}
@@ -151,27 +151,27 @@ func (c *Conn) repairArrived(number uint64, r *wire.Repair) (asks bool) {
 	for _, s := range recovered {
 		c.recovered(s)
 	}
-	c.forget()
+	c.forgetSymbols()
 	return true
 }
 
 func (c *Conn) recovered(s code.Symbol) {
-	if c.here.has(s.ID) {
+	if c.receivedSymbols.has(s.ID) {
 		return
 	}
 	c.stats.Recovered++
-	c.placed(s.ID, s.Data)
+	c.takeSymbol(s.ID, s.Data)
 }
 
-func (c *Conn) placed(id uint64, data []byte) {
-	c.here.add(id)
-	c.items(data, id, true)
+func (c *Conn) takeSymbol(id uint64, data []byte) {
+	c.receivedSymbols.add(id)
+	c.handleItems(data, id, true)
 }
 
-// forget frees the symbols that no repair refers to any more.
-func (c *Conn) forget() {
-	if c.here.next > code.MaxWindow {
-		c.in.decoder.Forget(c.here.next - code.MaxWindow)
+// forgetSymbols frees the symbols that no repair refers to any more.
+func (c *Conn) forgetSymbols() {
+	if c.receivedSymbols.next > code.MaxWindow {
+		c.in.decoder.Forget(c.receivedSymbols.next - code.MaxWindow)
 	}
 }
 
@@ -185,8 +185,8 @@ func (c *Conn) violated(what string) {
 	c.err = fmt.Errorf("%w: %s", ErrProtocol, what)
 }
 
-// items acts on the items of a symbol, or of a loose body.
-func (c *Conn) items(b []byte, id uint64, reliable bool) {
+// handleItems acts on the items of a symbol, or of an unreliable body.
+func (c *Conn) handleItems(b []byte, id uint64, reliable bool) {
 	i := &c.item
 	for len(b) > 0 && c.state != closed {
 		rest, err := wire.NextItem(b, i)
@@ -203,20 +203,20 @@ func (c *Conn) items(b []byte, id uint64, reliable bool) {
 		case i.Kind == wire.ItemFragment && reliable:
 			c.fragmentArrived(i)
 		case i.Kind == wire.ItemFragment:
-			c.looseArrived(i)
+			c.unreliableArrived(i)
 		case i.Kind == wire.ItemVoid:
-			c.voided(i.Number, i.Offset)
+			c.voidSymbols(i.Number, i.Offset)
 		case i.Kind == wire.ItemCancel:
-			c.cancelled(i)
+			c.handleCancel(i)
 		case i.Kind == wire.ItemFinish:
-			k := c.class(i)
+			k := c.classOf(i)
 			k.end = i.Number + 1
 			c.finishClass(k)
 		}
 	}
 }
 
-func (c *Conn) class(i *wire.Item) *inClass {
+func (c *Conn) classOf(i *wire.Item) *inClass {
 	key := classKey(uint16(i.Stream), i.Class)
 	k := c.in.classes[key]
 	if k == nil {
@@ -239,12 +239,12 @@ func (k *inClass) message(n uint64) *inMessage {
 	return m
 }
 
-// voided notes symbols that will not come any more.
-func (c *Conn) voided(first, count uint64) {
-	for id := max(first, c.here.next); id < first+count; id++ {
-		if !c.here.has(id) {
+// voidSymbols notes symbols that will not come any more.
+func (c *Conn) voidSymbols(first, count uint64) {
+	for id := max(first, c.receivedSymbols.next); id < first+count; id++ {
+		if !c.receivedSymbols.has(id) {
 			c.in.decoder.Void(id)
-			c.here.add(id)
+			c.receivedSymbols.add(id)
 		}
 	}
 }
@@ -258,8 +258,8 @@ func (k *inClass) over(n uint64) bool {
 	return ok
 }
 
-// settle notes that a message is over.
-func (c *Conn) settle(k *inClass, n uint64) {
+// settleMessage notes that a message is over.
+func (c *Conn) settleMessage(k *inClass, n uint64) {
 	if n != k.next {
 		if c.in.ahead >= mostAhead {
 			c.violated("too many messages are ahead of one that has not arrived")
@@ -283,10 +283,10 @@ func (c *Conn) settle(k *inClass, n uint64) {
 	}
 }
 
-// cancelled gives up a message. The other end has counted what it sent of it
+// handleCancel gives up a message. The other end has counted what it sent of it
 // against the credit, so all of that is given back, arrived or not.
-func (c *Conn) cancelled(i *wire.Item) {
-	k := c.class(i)
+func (c *Conn) handleCancel(i *wire.Item) {
+	k := c.classOf(i)
 	if k.over(i.Number) {
 		return
 	}
@@ -301,7 +301,7 @@ func (c *Conn) cancelled(i *wire.Item) {
 		return
 	}
 	c.in.consumed += uint64(int(i.Offset) - given + messageCost)
-	c.settle(k, i.Number)
+	c.settleMessage(k, i.Number)
 	if k.class.Sequenced() {
 		c.deliverInOrder(k)
 	}
@@ -310,7 +310,7 @@ func (c *Conn) cancelled(i *wire.Item) {
 
 // fragmentArrived takes in a part of a reliable message.
 func (c *Conn) fragmentArrived(i *wire.Item) {
-	k := c.class(i)
+	k := c.classOf(i)
 	if k.over(i.Number) {
 		return // sent again in smaller symbols, or cancelled
 	}
@@ -338,21 +338,21 @@ func (c *Conn) fragmentArrived(i *wire.Item) {
 		c.deliverInOrder(k)
 	case m.complete():
 		delete(k.messages, i.Number)
-		c.settle(k, i.Number)
-		c.hand(k, m, m.data)
+		c.settleMessage(k, i.Number)
+		c.deliver(k, m, m.data)
 	}
 	c.finishClass(k)
 }
 
-// looseArrived takes in a part of an unreliable message.
-func (c *Conn) looseArrived(i *wire.Item) {
-	k := c.class(i)
+// unreliableArrived takes in a part of an unreliable message.
+func (c *Conn) unreliableArrived(i *wire.Item) {
+	k := c.classOf(i)
 	to := int(i.Offset) + len(i.Data)
 	m, grows := k.messages[i.Number], to+messageCost
 	if m != nil {
 		grows = max(to-len(m.data), 0)
 	}
-	if i.Number < k.next || c.in.loose+grows > c.in.limit {
+	if i.Number < k.next || c.in.unreliable+grows > c.in.limit {
 		c.stats.Dropped.Overflow++
 		return
 	}
@@ -363,21 +363,21 @@ func (c *Conn) looseArrived(i *wire.Item) {
 	m = k.message(i.Number)
 	m.add(i)
 	m.cost = len(m.data) + messageCost
-	c.in.loose += grows
+	c.in.unreliable += grows
 	if m.complete() {
 		delete(k.messages, i.Number)
 		if k.class.Sequenced() {
-			c.olderThan(k, i.Number)
+			c.dropBelow(k, i.Number)
 			k.next = i.Number + 1
 		}
-		c.hand(k, m, m.data)
+		c.deliver(k, m, m.data)
 		return
 	}
-	c.evict(k)
+	c.evictOldest(k)
 }
 
-// evict forgets the oldest incomplete message of an unreliable class that has too many.
-func (c *Conn) evict(k *inClass) {
+// evictOldest forgets the oldest incomplete message of an unreliable class that has too many.
+func (c *Conn) evictOldest(k *inClass) {
 	if len(k.messages) <= mostUnordered {
 		return
 	}
@@ -385,15 +385,15 @@ func (c *Conn) evict(k *inClass) {
 	for n := range k.messages {
 		oldest = min(oldest, n)
 	}
-	c.olderThan(k, oldest+1)
+	c.dropBelow(k, oldest+1)
 	k.next = max(k.next, oldest+1)
 }
 
-// olderThan drops the incomplete messages of an unreliable class below n.
-func (c *Conn) olderThan(k *inClass, n uint64) {
+// dropBelow drops the incomplete messages of an unreliable class below n.
+func (c *Conn) dropBelow(k *inClass, n uint64) {
 	for o, m := range k.messages {
 		if o < n {
-			c.in.loose -= m.cost
+			c.in.unreliable -= m.cost
 			delete(k.messages, o)
 		}
 	}
@@ -441,13 +441,13 @@ func (c *Conn) deliverInOrder(k *inClass) {
 		}
 		if m.complete() {
 			delete(k.messages, k.next)
-			c.settle(k, k.next)
-			c.hand(k, m, m.data)
+			c.settleMessage(k, k.next)
+			c.deliver(k, m, m.data)
 			continue
 		}
 		if c.in.bytewise[k.stream] && len(m.spans) > 0 && m.spans[0].from == 0 && m.spans[0].to > m.given {
 			n := m.spans[0].to - m.given
-			c.hand(k, &inMessage{tag: m.tag, cost: n}, m.data[:n:n])
+			c.deliver(k, &inMessage{tag: m.tag, cost: n}, m.data[:n:n])
 			m.data, m.given, m.cost = m.data[n:], m.given+n, m.cost-n
 			if len(m.data) == 0 {
 				m.data = nil
@@ -466,7 +466,7 @@ func (c *Conn) finishClass(k *inClass) {
 	}
 }
 
-func (c *Conn) hand(k *inClass, m *inMessage, data []byte) {
+func (c *Conn) deliver(k *inClass, m *inMessage, data []byte) {
 	c.stats.MessagesReceived++
 	c.in.ready = append(c.in.ready, Received{Stream: k.stream, Class: k.class, Tag: m.tag, Data: data})
 	c.in.costs = append(c.in.costs, m.cost)

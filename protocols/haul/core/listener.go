@@ -68,9 +68,9 @@ func (l *Listener) Receive(now time.Duration, p []byte, from netip.AddrPort, ecn
 			return nil, false, nil
 		}
 		if c := l.conns[id]; c != nil {
-			half := c.half()
+			half := c.halfOpen()
 			c.Receive(now, p, from, ecn)
-			if half && !c.half() {
+			if half && !c.halfOpen() {
 				l.half--
 			}
 			return c, false, nil
@@ -97,7 +97,7 @@ func (l *Listener) hello(now time.Duration, p []byte, from netip.AddrPort, buf [
 	key := helloKey{from: from, client: h.Client}
 	copy(key.message[:], h.Message)
 	if c := l.hellos[key]; c != nil {
-		c.helloAgain(h, len(p))
+		c.handleHelloAgain(h, len(p))
 		return c, false, nil
 	}
 	if l.Always || l.half >= halfOpenFree || len(h.Cookie) > 0 {
@@ -122,7 +122,7 @@ func (l *Listener) hello(now time.Duration, p []byte, from netip.AddrPort, buf [
 	}
 	l.half++
 	l.conns[c.id], l.hellos[key] = c, c
-	c.shake.key = key
+	c.handshake.key = key
 	return c, true, nil
 }
 
@@ -159,7 +159,7 @@ func earliest(a, b time.Duration) time.Duration {
 func (l *Listener) dropOldest() {
 	var oldest *Conn
 	for _, c := range l.conns {
-		if c.half() && (oldest == nil || c.lastHeard < oldest.lastHeard) {
+		if c.halfOpen() && (oldest == nil || c.lastReceived < oldest.lastReceived) {
 			oldest = c
 		}
 	}
@@ -169,13 +169,13 @@ func (l *Listener) dropOldest() {
 
 func (l *Listener) forget(c *Conn) {
 	delete(l.conns, c.id)
-	delete(l.hellos, c.shake.key)
+	delete(l.hellos, c.handshake.key)
 	delete(l.closed, c)
-	if c.half() {
+	if c.halfOpen() {
 		l.half--
 	}
 }
 
-// half reports whether nothing has arrived that only the client can have sent:
+// halfOpen reports whether nothing has arrived that only the client can have sent:
 // a hello can be replayed, also with a cookie.
-func (c *Conn) half() bool { return !c.client && c.got == 0 }
+func (c *Conn) halfOpen() bool { return !c.client && c.packetsReceived == 0 }

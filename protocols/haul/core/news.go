@@ -6,31 +6,31 @@ import (
 	"linktrial/protocols/haul/wire"
 )
 
-// acked takes in an acknowledgement.
-func (c *Conn) acked(now time.Duration, a *wire.Ack) {
+// handleAck takes in an acknowledgement.
+func (c *Conn) handleAck(now time.Duration, a *wire.Ack) {
 	if a.Largest >= c.packets.end() || a.Next > c.symbols.end() {
 		c.stats.Dropped.Unexpected++ // of packets that were never sent
 		return
 	}
 	c.stats.AcksReceived++
 	c.peer.credit = max(c.peer.credit, a.Credit)
-	newest := a.Largest+1 > c.largest
+	newest := a.Largest+1 > c.largestAcked
 	c.arrivals(a)
 	if newest {
 		c.advance(now, a)
 	}
-	c.heldRank = int(min(a.Rank, 1<<20))
-	c.lastAck, c.lastNews, c.quiet = now, now, 0
-	if c.overdue >= lostAfter {
+	c.peerRank = int(min(a.Rank, 1<<20))
+	c.timeoutFrom, c.lastAckAt, c.silence = now, now, 0
+	if c.ptoCount >= lostAfter {
 		c.events = append(c.events, LinkBack)
 	}
-	c.overdue, c.probes, c.smallProbe = 0, 0, false
+	c.ptoCount, c.probes, c.smallProbe = 0, 0, false
 }
 
 // arrivals settles the symbols that the acknowledgement names.
 func (c *Conn) arrivals(a *wire.Ack) {
 	for id := c.symbols.first; id < a.Next; id++ {
-		c.settled(id, arrived)
+		c.settleSymbol(id, arrived)
 	}
 	id := a.Next
 	for _, r := range a.Ranges {
@@ -39,7 +39,7 @@ func (c *Conn) arrivals(a *wire.Ack) {
 			if id >= c.symbols.end() {
 				return
 			}
-			c.settled(id, arrived)
+			c.settleSymbol(id, arrived)
 			id++
 		}
 	}
@@ -47,10 +47,10 @@ func (c *Conn) arrivals(a *wire.Ack) {
 
 // advance takes in that packets up to a new one have arrived or are lost.
 func (c *Conn) advance(now time.Duration, a *wire.Ack) {
-	total := a.Largest + 1 - c.largest
-	got := min(a.Received-min(a.Received, c.received), total)
+	total := a.Largest + 1 - c.largestAcked
+	got := min(a.Received-min(a.Received, c.packetsAcked), total)
 	c.loss.known()
-	c.loss.observe(total, total-got, a.Bursts-min(a.Bursts, c.bursts))
+	c.loss.observe(total, total-got, a.Bursts-min(a.Bursts, c.burstsAcked))
 	c.stats.PacketsLost += total - got
 	if p := c.packets.at(a.Largest); p != nil {
 		if took := now - p.at - time.Duration(min(a.Delay, 1<<40))*time.Microsecond; took > 0 {
@@ -64,19 +64,19 @@ func (c *Conn) advance(now time.Duration, a *wire.Ack) {
 		}
 		c.rate.arrived(now, a.At, point{number: a.Largest, sent: p.at, bytes: p.bytes, got: a.Received}, a.CE)
 	}
-	for n := max(c.largest, c.packets.first); n <= a.Largest; n++ {
+	for n := max(c.largestAcked, c.packets.first); n <= a.Largest; n++ {
 		p := c.packets.at(n)
-		if p.asks {
+		if p.ackEliciting {
 			c.inFlight -= int(p.size)
 		}
-		if p.useful && n >= c.presumed {
+		if p.useful && n >= c.presumedLost {
 			c.useful--
 			if p.repair {
 				c.repairs--
 			}
 		}
 	}
-	c.largest, c.received, c.bursts = a.Largest+1, a.Received, a.Bursts
+	c.largestAcked, c.packetsAcked, c.burstsAcked = a.Largest+1, a.Received, a.Bursts
 	c.missedUpTo(a.Largest)
 	if c.lostLarge >= largeLost && c.smallArrived >= 2 {
 		c.shrink(c.packet * 3 / 4)
@@ -111,7 +111,7 @@ func (c *Conn) missedUpTo(largest uint64) {
 		}
 		s.state = missed
 		c.missing++
-		c.lookFrom = min(c.lookFrom, p.symbol-1)
+		c.firstMissed = min(c.firstMissed, p.symbol-1)
 		if p.large {
 			c.lostLarge++
 		}

@@ -263,7 +263,7 @@ func (c *Conn) giveUp(m *outMessage, why Outcome) {
 			c.begun -= uint64(len(m.Data) - m.sent)
 		}
 	}
-	c.finished(m, why)
+	c.finishMessage(m, why)
 	if !m.numbered {
 		c.out.numbering(m.Stream, m.Class).waiting--
 		return
@@ -274,8 +274,8 @@ func (c *Conn) giveUp(m *outMessage, why Outcome) {
 	}
 }
 
-// finished notes what became of a message.
-func (c *Conn) finished(m *outMessage, what Outcome) {
+// finishMessage notes what became of a message.
+func (c *Conn) finishMessage(m *outMessage, what Outcome) {
 	if m.over() {
 		return
 	}

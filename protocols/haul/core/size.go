@@ -70,7 +70,7 @@ func (c *Conn) sizeSeen(p *sentPacket, lost bool) {
 	default:
 		return
 	}
-	c.judge()
+	c.compareSizes()
 }
 
 // repairUnheard notes a repair of which nobody knows what became; while nothing
@@ -78,12 +78,12 @@ func (c *Conn) sizeSeen(p *sentPacket, lost bool) {
 func (c *Conn) repairUnheard(p *sentPacket) {
 	if s := &c.sizes; s.never >= 0 && int(p.size)-headers > c.packet*3/4 {
 		s.never++
-		c.judge()
+		c.compareSizes()
 	}
 }
 
-// judge begins and ends trials.
-func (c *Conn) judge() {
+// compareSizes begins and ends trials.
+func (c *Conn) compareSizes() {
 	s := &c.sizes
 	switch {
 	case s.never >= 4 && c.packet > smallestPacket && c.smallArrived > 0:

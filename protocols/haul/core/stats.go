@@ -50,6 +50,6 @@ func (c *Conn) Stats() Stats {
 	s.Window, s.InFlight = int(c.rate.window()), c.inFlight
 	s.Loss, s.Burst = c.loss.share(), c.loss.burst()
 	s.Packet = c.packet
-	s.Queued, s.Held = c.out.bytes, c.in.buffered+c.in.loose+c.in.decoder.Held()
+	s.Queued, s.Held = c.out.bytes, c.in.buffered+c.in.unreliable+c.in.decoder.Held()
 	return s
 }

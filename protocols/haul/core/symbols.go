@@ -37,7 +37,7 @@ type part struct {
 // a receiver needs to keep it.
 const messageCost = 16
 
-// fill builds the next symbol, or a loose body, of at most room bytes. It
+// fill builds the next symbol, or an unreliable body, of at most room bytes. It
 // returns nil where nothing may be sent now.
 func (c *Conn) fill(room int, reliable bool) (data []byte, parts []part, bytes int) {
 	data = make([]byte, 0, room)
@@ -126,10 +126,10 @@ func (c *Conn) fragment(data []byte, room int, m *outMessage) ([]byte, part) {
 	return data, part{m, s}
 }
 
-// fresh makes the next source symbol, and reports whether there was anything for it.
-func (c *Conn) fresh() bool {
+// newSymbol makes the next source symbol, and reports whether there was anything for it.
+func (c *Conn) newSymbol() bool {
 	room := c.symbolSize(c.sizeNow())
-	if c.tellsDelay(c.ackPatience()) {
+	if c.requestsDelay(c.ackPatience()) {
 		room -= requestRoom
 	}
 	data, parts, bytes := c.fill(room, true)
@@ -144,8 +144,8 @@ func (c *Conn) fresh() bool {
 	return true
 }
 
-// settled takes a symbol out of what has to arrive.
-func (c *Conn) settled(id uint64, state symbolState) {
+// settleSymbol takes a symbol out of what has to arrive.
+func (c *Conn) settleSymbol(id uint64, state symbolState) {
 	s := c.symbols.at(id)
 	if s == nil || s.state >= arrived {
 		return
@@ -161,14 +161,14 @@ func (c *Conn) settled(id uint64, state symbolState) {
 	for _, p := range s.parts {
 		p.of.flying--
 		if p.of.flying == 0 && p.of.whole && len(p.of.again) == 0 && state == arrived {
-			c.finished(p.of, Delivered)
+			c.finishMessage(p.of, Delivered)
 		}
 	}
 	s.parts = nil
 	for c.symbols.len() > 0 && c.symbols.at(c.symbols.first).state >= arrived {
 		c.symbols.pop()
 	}
-	c.lookFrom = max(c.lookFrom, c.symbols.first)
+	c.firstMissed = max(c.firstMissed, c.symbols.first)
 }
 
 // voidOf gives up the symbols that carry nothing but messages that are over.
@@ -184,19 +184,19 @@ func (c *Conn) voidOf(m *outMessage) {
 			dead = dead && p.of.over()
 		}
 		if mine && dead && !s.control() {
-			c.void(id)
+			c.voidSymbol(id)
 		}
 	}
 }
 
-// void gives a symbol up and tells the other end.
-func (c *Conn) void(id uint64) {
+// voidSymbol gives a symbol up and tells the other end.
+func (c *Conn) voidSymbol(id uint64) {
 	if n := len(c.out.items); n > 0 && c.out.items[n-1].Kind == wire.ItemVoid && c.out.items[n-1].Number+c.out.items[n-1].Offset == id && c.out.items[n-1].Offset < wire.MaxVoid {
 		c.out.items[n-1].Offset++
 	} else {
 		c.out.items = append(c.out.items, wire.Item{Kind: wire.ItemVoid, Number: id, Offset: 1})
 	}
-	c.settled(id, void)
+	c.settleSymbol(id, void)
 }
 
 // control reports whether the symbol has items that are no messages' data.
@@ -244,7 +244,7 @@ func (c *Conn) resplit() {
 				c.requeue(m)
 			}
 		}
-		c.void(id)
+		c.voidSymbol(id)
 	}
 }
 

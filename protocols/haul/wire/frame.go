@@ -10,15 +10,15 @@ type FrameKind uint8
 
 // Frames of a data packet's body. Those that end the body say so.
 const (
-	FramePing    FrameKind = 0x01 // nothing; asks for an acknowledgement as every packet does that is not only an acknowledgement
-	FrameAck     FrameKind = 0x02 // what has arrived
-	FrameRequest FrameKind = 0x03 // acknowledge what does not ask for it at the latest after a delay
-	FrameClose   FrameKind = 0x04 // the connection ends
-	FrameSuspend FrameKind = 0x05 // the sender will be silent until it sends again
-	FrameSymbol  FrameKind = 0x06 // a source symbol; ends the body
-	FrameRepair  FrameKind = 0x07 // a combination of source symbols; ends the body
-	FrameLoose   FrameKind = 0x08 // items that are never repeated; ends the body
-	FramePartial FrameKind = 0x09 // a repair of a range without some of its symbols; ends the body
+	FramePing       FrameKind = 0x01 // nothing; asks for an acknowledgement as every packet does that is not only an acknowledgement
+	FrameAck        FrameKind = 0x02 // what has arrived
+	FrameRequest    FrameKind = 0x03 // acknowledge what does not ask for it at the latest after a delay
+	FrameClose      FrameKind = 0x04 // the connection ends
+	FrameSuspend    FrameKind = 0x05 // the sender will be silent until it sends again
+	FrameSymbol     FrameKind = 0x06 // a source symbol; ends the body
+	FrameRepair     FrameKind = 0x07 // a combination of source symbols; ends the body
+	FrameUnreliable FrameKind = 0x08 // items that are never repeated; ends the body
+	FramePartial    FrameKind = 0x09 // a repair of a range without some of its symbols; ends the body
 
 	FrameChallenge FrameKind = 0x0a // server: a token, to prove the address that it is sent to
 	FrameResponse  FrameKind = 0x0b // client: the token of a challenge
@@ -87,7 +87,7 @@ type Frame struct {
 	Ack     Ack
 	Request Request
 	Close   Close
-	Symbol  Symbol // also of FrameLoose, without a number
+	Symbol  Symbol // also of FrameUnreliable, without a number
 	Repair  Repair
 	Token   []byte // of a challenge or a response
 }
@@ -203,8 +203,8 @@ func AppendSymbol(b []byte, id uint64) []byte {
 	return binary.AppendUvarint(append(b, byte(FrameSymbol)), id)
 }
 
-// AppendLoose appends the head of items that are never repeated, which follow and end the body.
-func AppendLoose(b []byte) []byte { return append(b, byte(FrameLoose)) }
+// AppendUnreliable appends the head of items that are never repeated, which follow and end the body.
+func AppendUnreliable(b []byte) []byte { return append(b, byte(FrameUnreliable)) }
 
 // AppendRepair appends the head of a repair, whose data follows and ends the
 // body. skip, where it is not empty, is the bitmap of symbols that are not in it.
@@ -256,7 +256,7 @@ func Next(b []byte, f *Frame) (rest []byte, err error) {
 		}
 		f.Symbol.Data = b
 		return nil, nil
-	case FrameLoose:
+	case FrameUnreliable:
 		f.Symbol = Symbol{Data: b}
 		return nil, nil
 	case FrameRepair, FramePartial:

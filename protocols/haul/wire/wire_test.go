@@ -48,7 +48,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add(AppendRequest(AppendSuspend(nil), Request{Delay: 1000}))
 	f.Add(append(AppendSymbol(nil, 300), 1, 2, 3))
 	f.Add(append(AppendRepair(nil, 300, 256, []byte{1, 2}), 1, 2, 3))
-	f.Add(append(AppendLoose(nil), 1, 2, 3))
+	f.Add(append(AppendUnreliable(nil), 1, 2, 3))
 	f.Add(AppendToken(AppendPing(nil), FrameChallenge, make([]byte, TokenSize)))
 	f.Add(AppendToken(nil, FrameResponse, bytes.Repeat([]byte{7}, TokenSize)))
 	f.Add(AppendToken(nil, FrameResponse, make([]byte, TokenSize))[:TokenSize])
@@ -83,8 +83,8 @@ func appendFrame(f *Frame) []byte {
 		return AppendToken(nil, f.Kind, f.Token)
 	case FrameSymbol:
 		return append(AppendSymbol(nil, f.Symbol.ID), f.Symbol.Data...)
-	case FrameLoose:
-		return append(AppendLoose(nil), f.Symbol.Data...)
+	case FrameUnreliable:
+		return append(AppendUnreliable(nil), f.Symbol.Data...)
 	default:
 		return append(AppendRepair(nil, f.Repair.First, f.Repair.Count, f.Repair.Skip), f.Repair.Data...)
 	}
