@@ -14,38 +14,18 @@ import (
 // anywhere, so the server goes on sending to the address that it has until the
 // client has answered a challenge from the new one (cf. RFC 9000, section 8.2).
 
-// amplification is how many times the bytes that came from an address may go
-// there before it is known to be the other end's (RFC 9000, section 8.1).
-const amplification = 3
-
 // challengeBytes is the UDP payload of a packet with a challenge, at most.
 const challengeBytes = wire.DataHeader + 1 + wire.TokenSize + 16
 
 // firstChallenge is the pause after the first challenge where no round trip is known.
 const firstChallenge = 120 * time.Millisecond
 
-// move is what an end knows of a change of the client's address.
-type move struct {
-	// Of the server.
-	tokens *secure.Cookies // made when the first is needed
-	count  uint64          // changes so far; tokens of before are void
-	to     netip.AddrPort  // where the newest packet came from, if it is not the connection's address
-	room   int             // bytes that may still be sent there
-	next   time.Duration   // next challenge
-	pause  time.Duration   // and the one after it
-
-	// Of the client.
-	answer       [wire.TokenSize]byte
-	responseOwed bool // answer is to be sent
-	seeks        bool // it has moved, and nothing has come since
-}
-
 // Moved says that the client is elsewhere now. It asks the other end for a sign
 // of life until one comes, even if the other end has announced to be silent: that
 // would look for it where it was.
 func (c *Conn) Moved() {
 	if c.client && c.Open() {
-		c.ping, c.move.seeks = true, true
+		c.ping, c.seeksPeer = true, true
 	}
 }
 
@@ -133,20 +113,4 @@ func (c *Conn) handleResponse(now time.Duration, number uint64, token []byte) {
 	c.useful, c.repairs, c.presumedLost = 0, 0, c.packets.end()
 	c.probes = 2
 	c.nextSend = min(c.nextSend, now)
-}
-
-// spend takes a packet's bytes from what may be sent to an address that nobody
-// has proven; false: not so many.
-func (c *Conn) spend(n int) bool {
-	left := &c.handshake.budget
-	if c.move.to.IsValid() && c.sendTo == c.move.to {
-		left = &c.move.room
-	} else if c.handshake.proven {
-		return true
-	}
-	if n > *left {
-		return false
-	}
-	*left -= n
-	return true
 }

@@ -13,8 +13,8 @@ import (
 func TestBytewiseInAnyOrder(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		c := &Conn{}
-		c.in.init(1 << 20)
+		c := &Conn{common: common{config: Config{Buffer: 1 << 20}}}
+		c.init()
 		c.Bytewise(0)
 		var want, got []byte
 		var items []wire.Item
@@ -37,9 +37,12 @@ func TestBytewiseInAnyOrder(t *testing.T) {
 			}
 		}
 		for i := range items {
-			c.fragmentArrived(&items[i])
-			if r.IntN(4) == 0 {
-				c.fragmentArrived(&items[r.IntN(i+1)])
+			err := c.fragmentArrived(&items[i])
+			if r.IntN(4) == 0 && err == nil {
+				err = c.fragmentArrived(&items[r.IntN(i+1)])
+			}
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
 			}
 			for p, ok := c.Next(); ok; p, ok = c.Next() {
 				got = append(got, p.Data...)

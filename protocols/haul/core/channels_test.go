@@ -85,7 +85,7 @@ func runChannel(seed uint64, logf func(string, ...any)) error {
 			logf("channel %d at %v: %d steps", seed, x.now, x.steps)
 			for i, c := range x.conns {
 				if c != nil {
-					logf("end %d: state %d err %v open %d missing %d useful %d overdue %d probes %d items %d count %d again %v sent %d credit %d silent %v suspended %v starved %v\n  %+v", i, c.state, c.err, c.open, c.missing, c.useful, c.ptoCount, c.probes, len(c.out.items), c.out.count, c.blocked(), c.sent, c.peer.credit, c.peerSuspended, c.suspended, c.amplificationLimited, c.Stats())
+					logf("end %d: state %d err %v open %d missing %d useful %d overdue %d probes %d items %d count %d again %v sent %d credit %d silent %v suspended %v starved %v\n  %+v", i, c.state, c.err, c.open, c.missing, c.useful, c.ptoCount, c.probes, len(c.out.items), c.out.count, c.blocked(), c.sent, c.peerCredit, c.peerSuspended, c.suspended, c.amplificationLimited, c.Stats())
 				}
 			}
 		}

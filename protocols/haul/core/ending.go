@@ -8,35 +8,6 @@ import (
 	"linktrial/protocols/haul/wire"
 )
 
-// AbortError is why a connection ended that the other end has aborted. It is
-// ErrAborted for errors.Is.
-type AbortError struct {
-	// Reason is what the other end said, for people; "" where it said nothing. It
-	// has at most 200 characters, which may be any.
-	Reason string
-}
-
-func (e *AbortError) Error() string {
-	if e.Reason == "" {
-		return ErrAborted.Error()
-	}
-	return fmt.Sprintf("%v: %q", ErrAborted, e.Reason)
-}
-
-// Is reports whether target is ErrAborted.
-func (e *AbortError) Is(target error) bool { return target == ErrAborted }
-
-// ending is how a connection ends: what was sent is delivered first, then a
-// close goes out until it is answered.
-type ending struct {
-	closeSent      int
-	closeAt        time.Duration
-	closesLeft     int // packets of a closed connection that still go out
-	closeFrame     wire.Close
-	suspendNotices int
-	confirmed      bool // the other end knows that the connection has ended
-}
-
 const (
 	mostCloses  = 12 // without an answer; the pauses grow, so that a burst of losses does not take all
 	abortCopies = 3
@@ -68,29 +39,39 @@ func (c *Conn) Abort(reason string) {
 	c.end(ErrClosed)
 }
 
+// violated ends the connection because of a violation of the protocol.
+func (c *Conn) violated(what error) {
+	if c.state == closed {
+		return
+	}
+	c.Abort("protocol violated: " + what.Error())
+	c.err = fmt.Errorf("%w: %w", ErrProtocol, what)
+}
+
 // closeDue reports whether a close is to be sent now.
 func (c *Conn) closeDue(now time.Duration) bool {
 	if c.state != closing || c.open > 0 || c.out.count > 0 && c.out.head(func(*outMessage) bool { return true }) != nil || len(c.out.items) > 0 || c.unreliable != nil {
 		return false
 	}
-	if c.closeSent > 0 && now < c.closeAt {
+	if c.closes > 0 && now < c.closeAt {
 		return false
 	}
-	if c.closeSent >= mostCloses {
+	if c.closes >= mostCloses {
 		return false
 	}
-	c.closeSent++
+	c.closes++
+	c.closeSent = true
 	pause := c.rate.timeout()
 	if c.loss.share() > 0.1 {
 		pause /= 2
 	}
-	c.closeAt = now + min(pause<<(c.closeSent/4), 2*time.Second)
+	c.closeAt = now + min(pause<<(c.closes/4), 2*time.Second)
 	return true
 }
 
 // tickClose gives the close up after some without an answer.
 func (c *Conn) tickClose(now time.Duration) {
-	if c.state == closing && c.closeSent >= mostCloses && now >= c.closeAt {
+	if c.state == closing && c.closes >= mostCloses && now >= c.closeAt {
 		c.end(nil)
 	}
 }

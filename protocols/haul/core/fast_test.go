@@ -12,7 +12,7 @@ func TestFastLink(t *testing.T) {
 	con, took, ok := s.transfer(16<<20, 5*time.Second)
 	t.Log(con, took, ok, s.steps)
 	for i, c := range s.conns {
-		t.Logf("%d: %+v open %d missing %d credit %d sent %d useful %d deadline", i, c.Stats(), c.open, c.missing, c.peer.credit, c.sent, c.useful)
+		t.Logf("%d: %+v open %d missing %d credit %d sent %d useful %d deadline", i, c.Stats(), c.open, c.missing, c.peerCredit, c.sent, c.useful)
 	}
 	if !ok {
 		t.Fatal("not complete")

@@ -21,23 +21,6 @@ const (
 	enoughRefusals = 3 // that end an attempt to connect
 )
 
-// handshake is the client's state until the answer, and what either end keeps of it.
-type handshake struct {
-	initiator  *secure.Initiator
-	message    []byte // the client's first message, or the server's answer
-	cookie     []byte
-	attempt    uint8
-	next       time.Duration // next hello
-	pause      time.Duration
-	sent       [256]time.Duration
-	answerOwed bool   // server: an answer is to be sent
-	budget     int    // server: bytes that may be sent to an address that nobody has proven
-	proven     bool   // the address is the other end's
-	early      []byte // data of the first packet
-	refusals   int    // client: refusals so far
-	key        helloKey
-}
-
 // prologue binds both ends to version and protocol (Noise, section 6).
 var prologue = []byte("haul 1")
 
@@ -53,8 +36,8 @@ func Dial(config Config, remote netip.AddrPort, early []byte) (*Conn, error) {
 	if len(early) > 1000 {
 		return nil, fmt.Errorf("early data of %d bytes, expected at most 1000", len(early))
 	}
-	c := &Conn{config: config, client: true}
-	c.setup()
+	c := &Conn{common: common{config: config}, client: true}
+	c.init()
 	c.peer.address = remote
 	if err := c.identify(); err != nil {
 		return nil, err
@@ -73,14 +56,6 @@ func Dial(config Config, remote netip.AddrPort, early []byte) (*Conn, error) {
 		}
 	}
 	return c, err
-}
-
-func (c *Conn) setup() {
-	c.packet = c.config.Packet
-	c.rate.init(c.config.Link, c.packet)
-	c.loss.init(c.config.Link.Loss)
-	c.in.init(c.config.Buffer)
-	c.requestDelay = 50 * time.Millisecond
 }
 
 func (c *Conn) identify() error {
@@ -115,7 +90,7 @@ func (c *Conn) introduced(b []byte) (early []byte, err error) {
 	if n <= 0 || buffer < MinBuffer || buffer > MaxBuffer || packet < MinPacket || packet > MaxPacket {
 		return nil, ErrProtocol
 	}
-	c.peer.id, c.peer.credit, c.peer.buffer = id, buffer, int(buffer)
+	c.peer.id, c.peerCredit, c.peer.buffer = id, buffer, int(buffer)
 	c.packet = min(c.packet, int(packet))
 	c.sizes.most = c.packet
 	return b[n:], nil
@@ -152,7 +127,8 @@ func (c *Conn) handleAnswer(now time.Duration, p []byte) {
 		c.end(err)
 		return
 	}
-	c.keys, c.state = keys, open
+	c.encrypt(keys)
+	c.state = open
 	if at := c.handshake.sent[a.Attempt]; a.Attempt < c.handshake.attempt && now >= at {
 		c.rate.roundTrip(now - at)
 	}
@@ -200,8 +176,8 @@ func (c *Conn) handleRefusal(now time.Duration, p []byte) {
 // accept makes the server's end of a connection from a hello; the configuration
 // has been checked. The first call of Transmit gives the answer.
 func accept(config Config, h wire.Hello, from netip.AddrPort, size int, now time.Duration) (c *Conn, err error) {
-	c = &Conn{config: config, state: open}
-	c.setup()
+	c = &Conn{common: common{config: config}, state: open}
+	c.init()
 	c.peer.address = from
 	if err = c.identify(); err != nil {
 		return nil, err
@@ -217,9 +193,13 @@ func accept(config Config, h wire.Hello, from netip.AddrPort, size int, now time
 	if c.peer.id != h.Client {
 		return nil, ErrProtocol
 	}
-	if c.handshake.message, c.keys, err = r.Answer(c.introduce(nil)); err != nil {
+	message, keys, err := r.Answer(c.introduce(nil))
+	if err != nil {
 		return nil, err
 	}
+	c.encrypt(keys)
+	c.halfOpen = true
+	c.handshake.message = message
 	c.handshake.attempt = h.Attempt
 	c.handshake.answerOwed = true
 	c.handshake.proven = len(h.Cookie) > 0
@@ -253,8 +233,5 @@ func (c *Conn) writeAnswer(buf []byte) int {
 	}
 	return len(b)
 }
-
-// Early is what the client sent with its first packet (server).
-func (c *Conn) Early() []byte { return c.handshake.early }
 
 var errMode = errors.New("the other end uses another encryption or pre-shared key")

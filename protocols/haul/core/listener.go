@@ -15,7 +15,6 @@ import (
 const (
 	halfOpenFree = 64              // half-open connections before cookies are asked for
 	halfOpenMost = 1024            // and in all
-	halfOpenFor  = patient         // a connection may be half-open so long: its client's next packet may meet an outage
 	lingers      = 5 * time.Second // a closed connection answers late packets so long,
 	lingersLong  = patient         // and so long where the other end may not know that it is closed
 )
@@ -32,12 +31,6 @@ type Listener struct {
 	Always bool
 	// Dropped counts packets of no connection.
 	Dropped Dropped
-}
-
-type helloKey struct {
-	from    netip.AddrPort
-	client  uint32
-	message [32]byte
 }
 
 // NewListener makes a listener; every connection gets the configuration.
@@ -68,9 +61,9 @@ func (l *Listener) Receive(now time.Duration, p []byte, from netip.AddrPort, ecn
 			return nil, false, nil
 		}
 		if c := l.conns[id]; c != nil {
-			half := c.halfOpen()
+			half := c.halfOpen
 			c.Receive(now, p, from, ecn)
-			if half && !c.halfOpen() {
+			if half && !c.halfOpen {
 				l.half--
 			}
 			return c, false, nil
@@ -146,20 +139,12 @@ func (l *Listener) Sweep(now time.Duration) (next time.Duration) {
 	return next
 }
 
-// earliest is the earlier of two times, of which a may be 0 for none.
-func earliest(a, b time.Duration) time.Duration {
-	if a == 0 {
-		return b
-	}
-	return min(a, b)
-}
-
 // dropOldest ends the half-open connection that has waited for longest: a
 // client that is there would have gone on long ago.
 func (l *Listener) dropOldest() {
 	var oldest *Conn
 	for _, c := range l.conns {
-		if c.halfOpen() && (oldest == nil || c.lastReceived < oldest.lastReceived) {
+		if c.halfOpen && (oldest == nil || c.lastReceived < oldest.lastReceived) {
 			oldest = c
 		}
 	}
@@ -171,11 +156,7 @@ func (l *Listener) forget(c *Conn) {
 	delete(l.conns, c.id)
 	delete(l.hellos, c.handshake.key)
 	delete(l.closed, c)
-	if c.halfOpen() {
+	if c.halfOpen {
 		l.half--
 	}
 }
-
-// halfOpen reports whether nothing has arrived that only the client can have sent:
-// a hello can be replayed, also with a cookie.
-func (c *Conn) halfOpen() bool { return !c.client && c.packetsReceived == 0 }

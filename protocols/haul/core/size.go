@@ -17,6 +17,7 @@ const (
 // smaller packet is lost less often (cf. the adaptive segment size of
 // lttcp-2006, section II); where they hit packets, it is not, and stays large.
 type sizes struct {
+	packet       int // largest UDP payload now
 	usual, trial outcome
 	trying       int // UDP payload of the size on trial; 0: none
 	turn         int // counts symbols
@@ -39,79 +40,56 @@ func (o *outcome) add(lost bool) {
 func (o *outcome) share() float64 { return o.lost / max(o.sent, 1) }
 
 // worth is the payload that arrives for each byte sent, of packets of a size.
-func (c *Conn) worth(o outcome, packet int) float64 {
+func (o *outcome) worth(packet int) float64 {
 	payload := float64(packet - 40) // heads and tag
 	return payload / float64(packet+headers) * (1 - o.share())
 }
 
-// sizeNow is the UDP payload that the next new symbol is made for.
-func (c *Conn) sizeNow() int {
-	if c.sizes.trying > 0 && c.sizes.turn%trialEvery == 0 {
-		return c.sizes.trying
+// next is the UDP payload that the next new symbol is made for.
+func (z *sizes) next() int {
+	if z.trying > 0 && z.turn%trialEvery == 0 {
+		return z.trying
 	}
-	return c.packet
+	return z.packet
 }
 
-// sizeSeen notes what became of a packet with a symbol.
-func (c *Conn) sizeSeen(p *sentPacket, lost bool) {
-	s := &c.sizes
-	payload := int(p.size) - headers
+// observe notes what became of a packet with a symbol, and reports whether sizes
+// are to be compared.
+func (z *sizes) observe(payload int, lost bool) bool {
 	switch {
-	case payload > c.packet*3/4 && payload <= c.packet:
-		s.usual.add(lost)
-		s.pause--
-		if lost && s.never >= 0 {
-			s.never++
+	case payload > z.packet*3/4 && payload <= z.packet:
+		z.usual.add(lost)
+		z.pause--
+		if lost && z.never >= 0 {
+			z.never++
 		} else if !lost {
-			s.never = -1
+			z.never = -1
 		}
-	case s.trying > 0 && payload > s.trying*3/4 && payload <= s.trying:
-		s.trial.add(lost)
+	case z.trying > 0 && payload > z.trying*3/4 && payload <= z.trying:
+		z.trial.add(lost)
 	default:
-		return
+		return false
 	}
-	c.compareSizes()
+	return true
 }
 
-// repairUnheard notes a repair of which nobody knows what became; while nothing
-// of its size has ever arrived, it has not either.
-func (c *Conn) repairUnheard(p *sentPacket) {
-	if s := &c.sizes; s.never >= 0 && int(p.size)-headers > c.packet*3/4 {
-		s.never++
-		c.compareSizes()
-	}
-}
-
-// compareSizes begins and ends trials.
-func (c *Conn) compareSizes() {
-	s := &c.sizes
+// compare begins and ends trials. It returns the size that is to be the usual one
+// from now on, 0 where that does not change. smallArrived says that packets of
+// less than the usual size have arrived lately.
+func (z *sizes) compare(smallArrived bool) (to int) {
 	switch {
-	case s.never >= 4 && c.packet > smallestPacket && c.smallArrived > 0:
+	case z.never >= 4 && z.packet > smallestPacket && smallArrived:
 		// Nothing of this size has ever arrived, but something small has.
-		c.resize(c.packet / 2)
-	case s.trying == 0 && s.pause <= 0 && s.usual.sent >= enoughSeen && s.usual.share() > lossyEnough && c.packet/2 >= smallestPacket:
-		s.trying, s.trial = c.packet/2, outcome{}
-	case s.trying == 0 && s.pause <= 0 && s.usual.sent >= enoughSeen && s.usual.share() < cleanEnough && c.packet < s.most:
-		s.trying, s.trial = min(c.packet*2, s.most), outcome{}
-	case s.trying > 0 && s.trial.sent >= enoughSeen && s.usual.sent >= enoughSeen:
-		if c.worth(s.trial, s.trying) > betterBy*c.worth(s.usual, c.packet) {
-			c.resize(s.trying)
-			return
+		return z.packet / 2
+	case z.trying == 0 && z.pause <= 0 && z.usual.sent >= enoughSeen && z.usual.share() > lossyEnough && z.packet/2 >= smallestPacket:
+		z.trying, z.trial = z.packet/2, outcome{}
+	case z.trying == 0 && z.pause <= 0 && z.usual.sent >= enoughSeen && z.usual.share() < cleanEnough && z.packet < z.most:
+		z.trying, z.trial = min(z.packet*2, z.most), outcome{}
+	case z.trying > 0 && z.trial.sent >= enoughSeen && z.usual.sent >= enoughSeen:
+		if z.trial.worth(z.trying) > betterBy*z.usual.worth(z.packet) {
+			return z.trying
 		}
-		s.trying, s.pause = 0, trialPause
+		z.trying, z.pause = 0, trialPause
 	}
-}
-
-// resize makes another size the usual one.
-func (c *Conn) resize(to int) {
-	s := &c.sizes
-	was := c.packet
-	s.usual, s.trial, s.trying, s.never, s.pause = outcome{}, outcome{}, 0, 0, 0
-	c.packet = max(to, smallestPacket)
-	c.lostLarge, c.smallArrived = 0, 0
-	c.stats.Resized++
-	c.rate.size = float64(c.packet + headers)
-	if c.packet < was {
-		c.resplit()
-	}
+	return 0
 }

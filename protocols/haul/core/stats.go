@@ -40,16 +40,13 @@ type Stats struct {
 	Dropped Dropped
 }
 
-// Stats returns the figures of now.
-func (c *Conn) Stats() Stats {
-	s := c.stats
-	s.RTT, s.RTTVariation, s.MinRTT = c.rate.srtt, c.rate.rttvar, c.rate.minRTT
-	s.Timeout = c.rate.timeout()
-	s.Queue = c.rate.standing
-	s.Rate, s.Pacing = c.rate.bandwidth, c.rate.pacing()
-	s.Window, s.InFlight = int(c.rate.window()), c.inFlight
-	s.Loss, s.Burst = c.loss.share(), c.loss.burst()
-	s.Packet = c.packet
-	s.Queued, s.Held = c.out.bytes, c.in.buffered+c.in.unreliable+c.in.decoder.Held()
-	return s
-}
+// Event is something that the application may want to know at once.
+type Event uint8
+
+const (
+	LinkLost Event = iota + 1 // nothing has been heard for some round trips although something was asked
+	LinkBack
+	AddressChanged // the client has proven that it is elsewhere now
+	PeerSuspended
+	PeerResumed
+)

@@ -1,113 +1,11 @@
 package core
 
 import (
-	"math/bits"
 	"net/netip"
 	"time"
 
-	"linktrial/protocols/haul/secure"
 	"linktrial/protocols/haul/wire"
 )
-
-// acks is what an end knows of the packets that it has received, and what it
-// owes the other end of that.
-type acks struct {
-	replay            secure.Replay
-	packetsReceived   uint64 // packets
-	largestReceived   uint64 // highest number, plus one
-	largestReceivedAt time.Duration
-	peerByteTime      float64 // seconds; the shortest time between two packets in a row over the bytes of the second; 0: not known
-	lossBursts        uint64  // bursts of missing numbers
-	ecnCE             uint64
-	ackPending        bool
-	ackAt             time.Duration
-	ackNow            bool
-	advertisedCredit  uint64 // last told
-	peerRank          int    // of the other end
-
-	requestDelay         time.Duration
-	receivedSymbols      symbolSet
-	ranges               []wire.Range
-	ackFrame             wire.Ack
-	frame                wire.Frame
-	item                 wire.Item // being read
-	plain, coded         []byte
-	unreliable           []byte
-	amplificationLimited bool
-}
-
-// arrivedSymbols is the set of symbols that have arrived: all below next, and a bitmap beyond.
-type symbolSet struct {
-	next  uint64
-	words []uint64 // bit i of words[0]: symbol (next &^ 63) + i
-}
-
-func (a *symbolSet) has(id uint64) bool {
-	if id < a.next {
-		return true
-	}
-	w := (id - a.next&^63) / 64
-	return w < uint64(len(a.words)) && a.words[w]>>(id%64)&1 != 0
-}
-
-func (a *symbolSet) add(id uint64) {
-	if id < a.next {
-		return
-	}
-	w := int((id - a.next&^63) / 64)
-	for len(a.words) <= w {
-		a.words = append(a.words, 0)
-	}
-	a.words[w] |= 1 << (id % 64)
-	for len(a.words) > 0 && a.words[0]>>(a.next%64)&1 != 0 {
-		base := a.next &^ 63
-		ones := bits.TrailingZeros64(^(a.words[0] >> (a.next % 64)))
-		a.next += uint64(ones)
-		if a.next >= base+64 {
-			a.next = base + 64
-			a.words = a.words[1:]
-		}
-	}
-	if len(a.words) == 0 {
-		a.words = nil
-	}
-}
-
-// list lists the holes and what has arrived behind them, at most limit.
-func (a *symbolSet) list(to []wire.Range, limit int) []wire.Range {
-	to = to[:0]
-	id, end := a.next, a.next&^63+uint64(len(a.words))*64
-	var r wire.Range
-	for id < end && len(to) < limit {
-		word := a.words[(id-a.next&^63)/64] >> (id % 64)
-		left := 64 - id%64
-		if r.Arrived == 0 {
-			n := min(uint64(bits.TrailingZeros64(word)), left)
-			r.Missing += n
-			id += n
-			if n == left {
-				continue
-			}
-			word >>= n
-			left -= n
-		}
-		n := min(uint64(bits.TrailingZeros64(^word)), left)
-		r.Arrived += n
-		id += n
-		if n < left {
-			to = append(to, r)
-			r = wire.Range{}
-		}
-	}
-	if r.Arrived > 0 && len(to) < limit {
-		to = append(to, r)
-	}
-	return to
-}
-
-// farthest is how far beyond what has arrived a symbol may be: no sender that
-// keeps to its credit is farther ahead.
-const farthest = 1 << 20
 
 // Receive takes in a packet from an address, with the mark of its IP header
 // (RFC 3168). Packets that are not the connection's change nothing; they are
@@ -214,35 +112,27 @@ func (c *Conn) observeSpacing(now time.Duration, number uint64, size int) {
 
 // packetReceived notes that a packet has arrived.
 func (c *Conn) packetReceived(now time.Duration, number uint64, ecn uint8) {
-	c.lastReceived, c.move.seeks = now, false
+	c.lastReceived, c.seeksPeer = now, false
 	c.handshake.message = nil // the client has the answer
 	if c.peerSuspended {
 		c.peerSuspended = false
 		c.events = append(c.events, PeerResumed)
 	}
-	if ecn == 3 {
-		c.ecnCE++
+	if c.halfOpen {
+		c.halfOpen, c.ptoCount, c.timeoutFrom = false, 0, now // acknowledgements can be overdue from now on
 	}
-	if c.halfOpen() {
-		c.ptoCount, c.timeoutFrom = 0, now // acknowledgements can be overdue from now on
-	}
-	c.packetsReceived++
-	if number >= c.largestReceived {
-		if missing := number - c.largestReceived; missing > 0 {
-			c.lossBursts++
-			if c.open == 0 || c.largestAcked == 0 {
-				// What this direction loses is the best guess for the other.
-				c.loss.observe(missing+1, missing, 1)
-			}
-		} else if c.largestAcked == 0 {
-			c.loss.observe(1, 0, 0)
-		}
-		c.largestReceived, c.largestReceivedAt = number+1, now
+	// What this direction loses is the best guess for the other.
+	missing, newest := c.count(now, number, ecn)
+	if missing > 0 && (c.open == 0 || c.largestAcked == 0) {
+		c.loss.observe(missing+1, missing, 1)
+	} else if newest && missing == 0 && c.largestAcked == 0 {
+		c.loss.observe(1, 0, 0)
 	}
 }
 
 // handleFrame acts on the frame that was read last, and reports whether its packet is to be acknowledged.
 func (c *Conn) handleFrame(now time.Duration, number uint64) (asks bool) {
+	var err error
 	f := &c.frame
 	switch f.Kind {
 	case wire.FrameAck:
@@ -268,37 +158,14 @@ func (c *Conn) handleFrame(now time.Duration, number uint64) (asks bool) {
 		c.handleClose(f.Close)
 		return false
 	case wire.FrameSymbol:
-		return c.symbolArrived(f.Symbol.ID, f.Symbol.Data)
+		err = c.symbolArrived(f.Symbol.ID, f.Symbol.Data)
 	case wire.FrameRepair:
-		return c.repairArrived(number, &f.Repair)
+		err = c.repairArrived(number, &f.Repair)
 	case wire.FrameUnreliable:
-		c.handleItems(f.Symbol.Data, 0, false)
+		err = c.handleItems(f.Symbol.Data, 0, false)
+	}
+	if err != nil {
+		c.violated(err)
 	}
 	return true
-}
-
-// ackDue reports whether an acknowledgement is to be sent now.
-func (c *Conn) ackDue(now time.Duration) bool {
-	if c.ackNow || c.ackPending && now >= c.ackAt {
-		return true
-	}
-	// Much more has been read than the other end knows.
-	return c.credit()-c.advertisedCredit > uint64(c.config.Buffer)/2 && c.packetsReceived > 0 && c.advertisedCredit > 0
-}
-
-// acknowledgement appends what has arrived.
-func (c *Conn) acknowledgement(now time.Duration, b []byte, room int) []byte {
-	if c.largestReceived == 0 {
-		return b
-	}
-	c.ranges = c.receivedSymbols.list(c.ranges, wire.MaxRanges)
-	c.advertisedCredit = c.credit()
-	c.ackFrame = wire.Ack{
-		Largest: c.largestReceived - 1, Received: c.packetsReceived, Bursts: c.lossBursts,
-		At: uint32(c.largestReceivedAt / time.Microsecond), Delay: uint64((now - c.largestReceivedAt) / time.Microsecond),
-		CE: c.ecnCE, Credit: c.advertisedCredit, Rank: uint64(c.in.decoder.Rank()), Next: c.receivedSymbols.next, Ranges: c.ranges,
-	}
-	c.ackPending, c.ackNow = false, false
-	c.stats.AcksSent++
-	return wire.AppendAck(b, &c.ackFrame, room)
 }
