@@ -154,7 +154,7 @@ func (c *Conn) Remote() netip.AddrPort { return c.peer.address }
 // Early is what the client sent with its first packet (server).
 func (c *Conn) Early() []byte { return c.handshake.early }
 
-// Stats returns the figures of now.
+// Stats returns the counters and estimates of now.
 func (c *Conn) Stats() Stats {
 	s := c.stats
 	s.RTT, s.RTTVariation, s.MinRTT = c.rate.srtt, c.rate.rttvar, c.rate.minRTT

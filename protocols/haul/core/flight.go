@@ -2,19 +2,18 @@ package core
 
 import "time"
 
-// Figures of sending.
+// Constants of sending.
 const (
 	reordering    = 3                      // packets that may overtake another before it counts as lost
 	probeEvery    = 180 * time.Millisecond // longest pause between two probes of a link that is lost
 	probeOften    = 20 * time.Millisecond  // shortest
 	blindRounds   = 8                      // round trips' worth of data beyond the window while nothing is heard
 	probeShare    = 32                     // and so many times as long as the link needs for one
-	patient       = 15 * time.Minute       // so long; then less often
-	probeSeldom   = 5 * time.Second
-	lostAfter     = 3    // timeouts in a row that make a link lost
-	tailWeight    = 0.15 // of a packet's airtime against a round trip saved
-	largeLost     = 20   // full-size packets lost in a row, while small ones arrive: the path has become narrower
-	requestRoom   = 6    // bytes
+	probeSeldom   = 5 * time.Second        // the same after outagePatience
+	lostAfter     = 3                      // timeouts in a row that make a link lost
+	tailWeight    = 0.15                   // of a packet's airtime against a round trip saved
+	largeLost     = 20                     // full-size packets lost in a row, while small ones arrive: the path has become narrower
+	requestRoom   = 6                      // bytes
 	requestCopies = 4
 	burstQuantum  = time.Millisecond
 	mostLate      = 100 * time.Millisecond // of a wake-up that the next packets make up for
@@ -27,8 +26,8 @@ type flight struct {
 	packetsAcked       uint64           // how many are known to have arrived
 	burstsAcked        uint64
 	bytesSent          uint64 // IP packets' bytes sent so far
-	inFlight           int    // bytes beyond largest
-	useful             int    // packets beyond largest that can still help
+	inFlight           int    // bytes beyond largestAcked
+	useful             int    // packets beyond largestAcked that can still help
 	repairs            int    // of these, repairs
 	lastAckEliciting   uint64 // number of the last packet that will be acknowledged, plus one
 	presumedLost       uint64 // packets below it are presumed to be lost
@@ -40,9 +39,9 @@ type flight struct {
 	ptoCount           int // timeouts in a row
 	lostSince          time.Duration
 	lastAckElicitingAt time.Duration // when a packet was sent last that will be acknowledged
-	timeoutFrom        time.Duration // or timeout
+	timeoutFrom        time.Duration // last acknowledgement or timeout
 	lastAckAt          time.Duration // last acknowledgement
-	silence            time.Duration // since then, at the last timeout
+	silence            time.Duration // since lastAckAt, at the last timeout
 	sinceAckRequest    int           // packets since acknowledgements were asked for last
 	requestedDelay     time.Duration // what the other end knows of ackPatience
 	delayRequests      int

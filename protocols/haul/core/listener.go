@@ -16,7 +16,7 @@ const (
 	halfOpenFree = 64              // half-open connections before cookies are asked for
 	halfOpenMost = 1024            // and in all
 	lingers      = 5 * time.Second // a closed connection answers late packets so long,
-	lingersLong  = patient         // and so long where the other end may not know that it is closed
+	lingersLong  = outagePatience  // and so long where the other end may not know that it is closed
 )
 
 // Listener finds the connection of each packet, and makes new ones of hellos.

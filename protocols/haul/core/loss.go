@@ -2,7 +2,7 @@ package core
 
 import "math"
 
-// Figures of the estimate of losses.
+// Constants of the estimate of losses.
 const (
 	lossMemory  = 200  // packets over which the estimate forgets
 	priorLoss   = 0.02 // before anything is known ...

@@ -1,6 +1,10 @@
 package core
 
-import "linktrial/protocols/haul/wire"
+import (
+	"time"
+
+	"linktrial/protocols/haul/wire"
+)
 
 // outMessage is a message on its way out.
 type outMessage struct {
@@ -16,6 +20,17 @@ type outMessage struct {
 }
 
 func (m *outMessage) over() bool { return m.outcome != 0 }
+
+// expiresAt is when the message is given up, 0 for never.
+func (m *outMessage) expiresAt() time.Duration {
+	switch {
+	case m.over():
+		return 0
+	case m.numbered:
+		return m.DeliverBy
+	}
+	return earliest(m.DeliverBy, m.SendBy)
+}
 
 // cost is what a message counts against the credit.
 func (m *outMessage) cost() uint64 { return uint64(len(m.Data) + messageCost) }

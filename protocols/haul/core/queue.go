@@ -131,17 +131,27 @@ func (s *sender) giveUp(m *outMessage, why Outcome) {
 
 // expire gives up messages whose deadline has passed.
 func (s *sender) expire(now time.Duration) {
+	s.eachTimed(func(m *outMessage) {
+		if at := m.expiresAt(); at > 0 && now >= at {
+			s.giveUp(m, Expired)
+		}
+	})
+}
+
+// nextExpiry is the earliest deadline of a message, 0 where there is none.
+func (s *sender) nextExpiry() (next time.Duration) {
+	s.eachTimed(func(m *outMessage) { next = earliest(next, m.expiresAt()) })
+	return next
+}
+
+// eachTimed calls do with every message that may have a deadline; with some twice.
+func (s *sender) eachTimed(do func(*outMessage)) {
 	if s.out.timed == 0 {
 		return
 	}
-	late := func(m *outMessage) bool {
-		return !m.over() && (m.DeliverBy > 0 && now >= m.DeliverBy || m.SendBy > 0 && now >= m.SendBy && !m.numbered)
-	}
 	for p := range s.out.queues {
 		for _, m := range s.out.queues[p] {
-			if late(m) {
-				s.giveUp(m, Expired)
-			}
+			do(m)
 		}
 	}
 	for n := s.symbols.first; n < s.symbols.end(); n++ {
@@ -150,40 +160,7 @@ func (s *sender) expire(now time.Duration) {
 			continue // given up with a message before
 		}
 		for _, part := range sym.parts {
-			if late(part.of) {
-				s.giveUp(part.of, Expired)
-			}
+			do(part.of)
 		}
 	}
-}
-
-// nextExpiry is the earliest deadline of a message, 0 where there is none.
-func (s *sender) nextExpiry() time.Duration {
-	if s.out.timed == 0 {
-		return 0
-	}
-	var next time.Duration
-	look := func(m *outMessage) {
-		if m.over() {
-			return
-		}
-		at := m.DeliverBy
-		if m.SendBy > 0 && !m.numbered && (at == 0 || m.SendBy < at) {
-			at = m.SendBy
-		}
-		if at > 0 && (next == 0 || at < next) {
-			next = at
-		}
-	}
-	for p := range s.out.queues {
-		for _, m := range s.out.queues[p] {
-			look(m)
-		}
-	}
-	for n := s.symbols.first; n < s.symbols.end(); n++ {
-		for _, part := range s.symbols.at(n).parts {
-			look(part.of)
-		}
-	}
-	return next
 }

@@ -10,7 +10,7 @@ type Link struct {
 	Loss float64       // share of packets, 0 to 1
 }
 
-// Figures of the control of the rate. They were chosen on channels of the
+// Constants of the control of the rate. They were chosen on channels of the
 // simulator and of the virtual lab.
 const (
 	initialBurst   = 10               // packets before anything is known (RFC 6928)

@@ -1,6 +1,6 @@
 package core
 
-// Figures of the search for the best packet size, where bits are lost and not packets.
+// Constants of the search for the best packet size, where bits are lost and not packets.
 const (
 	smallestPacket = 192  // bytes of UDP payload, whatever the errors
 	sizeMemory     = 48   // packets over which the estimates forget

@@ -12,7 +12,7 @@ type Dropped struct {
 	Overflow   uint64 // beyond what the buffer holds
 }
 
-// Stats are the figures of a connection.
+// Stats are the counters and estimates of a connection.
 type Stats struct {
 	RTT, RTTVariation, MinRTT time.Duration
 	Timeout                   time.Duration // after which an acknowledgement is overdue

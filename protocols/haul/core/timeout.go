@@ -26,7 +26,7 @@ func (s *sender) timeoutAt() time.Duration {
 	switch {
 	case s.halfOpen:
 		after <<= min(s.ptoCount, mostDoublings)
-	case s.ptoCount >= lostAfter && s.lastAckElicitingAt-s.lostSince > patient:
+	case s.ptoCount >= lostAfter && s.lastAckElicitingAt-s.lostSince > outagePatience:
 		after = max(after, probeSeldom)
 	case s.ptoCount >= lostAfter:
 		after = s.probePause()

@@ -9,9 +9,12 @@ type timers struct {
 	lastSent     time.Duration
 }
 
+// outagePatience is how long an outage may last before it makes a difference.
+const outagePatience = 15 * time.Minute
+
 // halfOpenFor is how long a connection may be half-open: its client's next packet may
 // meet an outage.
-const halfOpenFor = patient
+const halfOpenFor = outagePatience
 
 // idleAt is when nothing has been received for so long that the connection ends
 // (cf. RFC 9000, section 10.1), 0 where it does not.

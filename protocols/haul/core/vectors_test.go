@@ -40,7 +40,7 @@ func vectors(t *testing.T) map[string][]byte {
 			t.Fatal(err)
 		}
 		var buf [9000]byte
-		now := patient
+		now := outagePatience
 		packet := func(of *Conn, what string) []byte {
 			n, _ := of.Transmit(now, buf[:])
 			v[name+" "+what] = append([]byte(nil), buf[:n]...)
