@@ -89,7 +89,7 @@ func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *
 func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, flows []*flow, end *journal.AttemptEnded) (reason string, err error) {
 	var drivers func()
 	var preparing sync.WaitGroup
-	preparing.Go(func() { drivers = a.prestart.take(ctx, flows, attemptID{trial.Index, n}) })
+	preparing.Go(func() { drivers = a.prestart.prepare(ctx, flows, attemptID{trial.Index, n}) })
 	sources, reason, err := assign(ctx, a.node, a.sources, trial, n)
 	preparing.Wait()
 	defer drivers()

@@ -221,8 +221,8 @@ func (f *flow) parameters(t *runsheet.Treatment) (*contract.Parameters, error) {
 	return p, nil
 }
 
-// take applies an event to the flow; true when it established the connection.
-func (f *flow) take(line driver.Line) (connected bool) {
+// handleLine applies an event to the flow; true when it established the connection.
+func (f *flow) handleLine(line driver.Line) (connected bool) {
 	e := line.Event
 	if e.Transfer != "" && e.Transfer != f.id {
 		f.decide(journal.Failed, journal.ReasonWrongResult, fmt.Sprintf("%s event of transfer %s, expected %s", e.Event, e.Transfer, f.id))
@@ -360,7 +360,7 @@ func (c *client) watch(ctx context.Context) {
 				lines = nil
 				continue
 			}
-			c.take(ctx, line)
+			c.handleLine(ctx, line)
 		case <-load:
 			load = nil
 			if !f.decided && !c.stopping { // SIGTERM ends the packets; the figures still come
@@ -401,7 +401,7 @@ func (c *client) watch(ctx context.Context) {
 	c.exited(c.process.Exit())
 }
 
-func (c *client) take(ctx context.Context, line driver.Line) {
+func (c *client) handleLine(ctx context.Context, line driver.Line) {
 	f := c.flow
 	if line.Event == nil {
 		if f.decided {
@@ -415,7 +415,7 @@ func (c *client) take(ctx context.Context, line driver.Line) {
 	if c.stopping && line.Event.Event == contract.KindError {
 		f.abort(ctx)
 	}
-	if f.take(line) {
+	if f.handleLine(line) {
 		c.limit = contract.CodeTransferTimeout
 		c.stop.After(f.limit() + contract.LimitPatience)
 	}

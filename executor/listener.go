@@ -462,7 +462,7 @@ func (s *server) takeLine(line driver.Line) {
 		s.stop.Kill()
 		return
 	}
-	s.take(line.Event, line.Size)
+	s.handleEvent(line.Event, line.Size)
 }
 
 // explainEnd completes code and message when the process has exited by itself;
@@ -497,8 +497,8 @@ func (s *server) outside() bool {
 	return !s.stop.Asked && s.code == contract.CodeInternal && s.process.Exit().outside()
 }
 
-// take applies an event whose line had size bytes.
-func (s *server) take(e *contract.Event, size int) {
+// handleEvent applies an event whose line had size bytes.
+func (s *server) handleEvent(e *contract.Event, size int) {
 	switch e.Event {
 	case contract.KindReady:
 		if s.checkInterface(); s.ready || s.renewed {

@@ -56,9 +56,9 @@ func (p *prestart) during(ctx context.Context, flows []*flow, next attemptID) {
 	}
 }
 
-// take prepares the drivers of an attempt's flows on this node, where that has
+// prepare readies the drivers of an attempt's flows on this node, where that has
 // not been done ahead.
-func (p *prestart) take(ctx context.Context, flows []*flow, of attemptID) (release func()) {
+func (p *prestart) prepare(ctx context.Context, flows []*flow, of attemptID) (release func()) {
 	ahead := p.pending
 	p.pending = nil
 	if ahead == nil {

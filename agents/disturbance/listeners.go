@@ -124,8 +124,8 @@ func joined(a, b journal.PortSpan) journal.PortSpan {
 	return a
 }
 
-// take is what was counted since from, and empties the tally.
-func (t *portTally) take(from time.Duration) *journal.ListenerTraffic {
+// drain is what was counted since from, and empties the tally.
+func (t *portTally) drain(from time.Duration) *journal.ListenerTraffic {
 	out := &journal.ListenerTraffic{Unknown: t.unknown}
 	for _, s := range t.spans {
 		for _, x := range s {

@@ -58,7 +58,7 @@ func TestPortSpans(t *testing.T) {
 			p.look()
 		}
 	}
-	require.Empty(t, p.take(now).Spans, "what passed before")
+	require.Empty(t, p.drain(now).Spans, "what passed before")
 	pass(3, portStep, 5001, 4000, 40)
 	pass(1, portStep, 5001, 2500, 40) // more than half of it
 	pass(2, portStep, 5001, 100, 40)
@@ -74,12 +74,12 @@ func TestPortSpans(t *testing.T) {
 		{Port: 5001, After: 14 * portStep, Length: portStep, Received: 1400, ReceivedPayload: 700},
 		{Port: 5001, After: 15 * portStep, Length: lateStep + 1, Sent: 100, SentPayload: 50, Coarse: true},
 		{Port: 5002, After: 15*portStep + lateStep + 1, Length: portStep / 2, Sent: 50, SentPayload: 25},
-	}}, p.take(time.Hour))
+	}}, p.drain(time.Hour))
 	from := now
 	c.err = errors.New("no right")
 	pass(1, portStep, 5001, 2, 0)
 	c.err = nil
-	require.Equal(t, &journal.ListenerTraffic{Spans: []journal.PortSpan{{Port: 5001, After: 0, Length: portStep, Sent: 2, SentPayload: 1}}, Unknown: "no right"}, p.take(from))
+	require.Equal(t, &journal.ListenerTraffic{Spans: []journal.PortSpan{{Port: 5001, After: 0, Length: portStep, Sent: 2, SentPayload: 1}}, Unknown: "no right"}, p.drain(from))
 
 	// A look that itself takes long: what it finds may have passed until its end.
 	from = now
@@ -93,7 +93,7 @@ func TestPortSpans(t *testing.T) {
 	require.Equal(t, []journal.PortSpan{
 		{Port: 5001, After: portStep, Length: 2 * portStep, Sent: 2, SentPayload: 1, Coarse: true},
 		{Port: 5001, After: portStep, Length: 2 * portStep, Sent: 4, SentPayload: 2, Coarse: true},
-	}, p.take(from).Spans)
+	}, p.drain(from).Spans)
 
 	// Traffic that begins and stops all the time has a bounded number of spans, which have
 	// all of it.
@@ -102,7 +102,7 @@ func TestPortSpans(t *testing.T) {
 		pass(1, portStep, 5001, 3, 0)
 		pass(5, portStep, 0, 0, 0)
 	}
-	got := p.take(from)
+	got := p.drain(from)
 	require.Empty(t, got.Unknown)
 	require.LessOrEqual(t, len(got.Spans), mostSpans)
 	require.Greater(t, len(got.Spans), mostSpans/4)

@@ -53,9 +53,9 @@ func (t *tally) add(at time.Duration, n int64, what string) {
 	t.by[what] += n
 }
 
-// take is what was counted since from, for a record of that length, and empties the
+// drain is what was counted since from, for a record of that length, and empties the
 // tally; unwatched is why it may not be all.
-func (t *tally) take(from, length time.Duration) (out *journal.OtherTraffic, unwatched string) {
+func (t *tally) drain(from, length time.Duration) (out *journal.OtherTraffic, unwatched string) {
 	unwatched, t.missed = t.missed, ""
 	for _, why := range t.unwatched {
 		unwatched, t.missed = why, why

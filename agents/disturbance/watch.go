@@ -150,10 +150,10 @@ func (w *Watch) look(flush, durable bool) {
 		if step != 0 {
 			r.ClockLook = steady - w.looked
 		}
-		r.Other, r.Unwatched = w.traffic.take(w.from, r.Until.Sub(r.Since))
+		r.Other, r.Unwatched = w.traffic.drain(w.from, r.Until.Sub(r.Since))
 		if w.ports != nil {
 			w.ports.look()
-			r.Listeners = w.ports.take(w.from)
+			r.Listeners = w.ports.drain(w.from)
 		}
 		if w.host != nil {
 			load := w.host()

@@ -31,7 +31,7 @@ func (a *Arrived) Listen(port int, size int64) error {
 	if err := a.attach(); err != nil {
 		return err
 	}
-	if _, err := a.take(port); err != nil {
+	if _, err := a.takeLeast(port); err != nil {
 		return err
 	}
 	return a.expect(port, size, 0)
@@ -41,7 +41,7 @@ func (a *Arrived) Listen(port int, size int64) error {
 // before had as well, of which less than its payload came: what had begun before that
 // ended does not count.
 func (a *Arrived) Ended(port int) (least time.Duration, err error) {
-	least, err = a.take(port)
+	least, err = a.takeLeast(port)
 	if again := a.attach(); err == nil { // for the next one: the interface may have come anew
 		err = again
 	}
@@ -57,9 +57,9 @@ func (a *Arrived) Passed(port int) (int64, error) {
 	return a.passed(port, 0)
 }
 
-// take returns the shortest time that the payload of a connection to a listener took which
+// takeLeast returns the shortest time that the payload of a connection to a listener took which
 // has all of it, and forgets these; 0: there is none.
-func (a *Arrived) take(port int) (least time.Duration, err error) {
+func (a *Arrived) takeLeast(port int) (least time.Duration, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kept, err := a.kept()

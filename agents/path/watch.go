@@ -26,12 +26,12 @@ import (
 // watch counts the packets of one IP protocol to and from a port that is at this node or
 // at the far one.
 type watch struct {
-	end      End
-	protocol int
-	port     uint16
-	here     bool     // the port is this node's
-	numbers  []uint32 // of the probes to answer
-	pace     *rate.Limiter
+	end         End
+	protocol    int
+	port        uint16
+	portIsLocal bool     // the port is this node's
+	numbers     []uint32 // of the probes to answer
+	pace        *rate.Limiter
 
 	taps *os.File
 	raw  net.PacketConn
@@ -49,7 +49,7 @@ type watch struct {
 
 // openWatch counts until close. It needs CAP_NET_RAW.
 func openWatch(ctx context.Context, e End, protocol, port int, here bool) (*watch, error) {
-	w := &watch{end: e, protocol: protocol, port: uint16(port), here: here, pace: rate.NewLimiter(answersASecond, answersASecond), peers: map[uint16]bool{}}
+	w := &watch{end: e, protocol: protocol, port: uint16(port), portIsLocal: here, pace: rate.NewLimiter(answersASecond, answersASecond), peers: map[uint16]bool{}}
 	w.counts.Protocol = protocol
 	if here {
 		w.numbers = numbers(&e.Key, maxProbes)
@@ -140,9 +140,9 @@ func (w *watch) takeTapped(b []byte, kind uint8) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case to && in == w.here:
+	case to && in == w.portIsLocal:
 		w.peers[h.SourcePort] = true
-	case to || in == w.here || !w.peers[h.DestinationPort]:
+	case to || in == w.portIsLocal || !w.peers[h.DestinationPort]:
 		return
 	}
 	if in {
@@ -166,7 +166,7 @@ func (w *watch) receive() {
 			continue
 		}
 		w.mu.Lock()
-		counts := w.here && destination == w.port || !w.here && source == w.port && w.peers[destination]
+		counts := w.portIsLocal && destination == w.port || !w.portIsLocal && source == w.port && w.peers[destination]
 		if counts {
 			w.counts.Passed++
 		}
@@ -174,7 +174,7 @@ func (w *watch) receive() {
 		if !counts {
 			continue
 		}
-		if number, ok := probeNumber(w.protocol, b[:n]); ok && w.here && slices.Contains(w.numbers, number) && w.pace.Allow() {
+		if number, ok := probeNumber(w.protocol, b[:n]); ok && w.portIsLocal && slices.Contains(w.numbers, number) && w.pace.Allow() {
 			w.reply(from, source, number)
 		}
 	}

@@ -157,7 +157,7 @@ func (p *pinger) receive(ctx context.Context, deadline time.Time) (int, error) {
 	for {
 		n, from, err := p.conn.ReadFrom(buf)
 		if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
-			n, from, err = p.take(buf)
+			n, from, err = p.receivePending(buf)
 		}
 		switch {
 		case ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded):
@@ -172,9 +172,9 @@ func (p *pinger) receive(ctx context.Context, deadline time.Time) (int, error) {
 	}
 }
 
-// take takes what has come by the deadline, which has passed: on a busy machine this
+// receivePending takes what has come by the deadline, which has passed: on a busy machine this
 // process may be awake only after it. Without anything the deadline was exceeded.
-func (p *pinger) take(buf []byte) (n int, from net.Addr, err error) {
+func (p *pinger) receivePending(buf []byte) (n int, from net.Addr, err error) {
 	raw, err := p.conn.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return 0, nil, err

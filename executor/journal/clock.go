@@ -169,7 +169,7 @@ func (j *File) stamped(t Type, body any, encoded []byte) (line []byte, err error
 			if err != nil {
 				return nil, err
 			}
-			j.take(line)
+			j.appendPending(line)
 		}
 		body = j.steps.body(body, at, steady)
 	}
@@ -193,8 +193,8 @@ func (j *File) line(t Type, body []byte, at time.Time) ([]byte, error) {
 	return line, nil
 }
 
-// take adds an encoded record to what is pending.
-func (j *File) take(line []byte) {
+// appendPending adds an encoded record to what is pending.
+func (j *File) appendPending(line []byte) {
 	j.pending = appendLine(j.pending, line)
 	j.ends = append(j.ends, j.written+int64(len(j.pending)))
 }

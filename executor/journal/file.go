@@ -228,7 +228,7 @@ func (j *File) Append(t Type, body any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	j.take(line)
+	j.appendPending(line)
 	if len(j.pending) >= flushAt {
 		if err := j.flush(); err != nil && !errors.Is(err, ErrDiskFull) {
 			return 0, err

@@ -50,7 +50,7 @@ type Records interface {
 func Journal(j Records) (*State, error) {
 	s := &State{trials: map[int]*Trial{}, Restarts: map[journal.ListenerName]int{}, Applied: map[string]bool{}}
 	err := j.Records(func(r journal.Record) error {
-		if err := s.take(r); err != nil {
+		if err := s.apply(r); err != nil {
 			return fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Type, err)
 		}
 		return nil
@@ -58,7 +58,7 @@ func Journal(j Records) (*State, error) {
 	return s, err
 }
 
-func (s *State) take(r journal.Record) error {
+func (s *State) apply(r journal.Record) error {
 	switch r.Type {
 	case journal.TypeRunStarted:
 		b, err := body[journal.RunStarted](r)

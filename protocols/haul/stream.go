@@ -88,7 +88,7 @@ func (s *Stream) Read(b []byte) (n int, err error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	if n = s.take(b); n > 0 {
+	if n = s.copyRest(b); n > 0 {
 		return n, nil
 	}
 	if !s.ended {
@@ -102,7 +102,7 @@ func (s *Stream) Read(b []byte) (n int, err error) {
 						break
 					}
 					s.rest, s.ended = r.Data, r.End
-					n += s.take(b[n:])
+					n += s.copyRest(b[n:])
 				}
 				if n > 0 || s.ended {
 					return true, nil
@@ -124,8 +124,8 @@ func (s *Stream) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// take copies what is left of the last message.
-func (s *Stream) take(b []byte) int {
+// copyRest copies what is left of the last message.
+func (s *Stream) copyRest(b []byte) int {
 	n := copy(b, s.rest)
 	s.rest = s.rest[n:]
 	return n

@@ -78,12 +78,12 @@ func (g *dccpGate) accept() {
 		if err != nil {
 			continue // a client that has left already
 		}
-		g.take(fd, addrPort(from))
+		g.admit(fd, addrPort(from))
 	}
 }
 
-// take begins to read from a connection. More than a server takes are closed.
-func (g *dccpGate) take(fd int, from netip.AddrPort) {
+// admit begins to read from a connection. More than a server takes are closed.
+func (g *dccpGate) admit(fd int, from netip.AddrPort) {
 	c, err := newDCCPConn(fd)
 	if err != nil {
 		return

@@ -80,7 +80,7 @@ func (f *fetching) packets(ctx context.Context) error {
 			f.out.Sample(f.p.Transfer.ID, f.in.sample(elapsed))
 			f.in.beat.Taken(elapsed)
 		}
-		if err := f.take(ctx, buf[:]); err != nil {
+		if err := f.handleNext(ctx, buf[:]); err != nil {
 			return err
 		}
 	}
@@ -97,8 +97,8 @@ func (f *fetching) stop(now time.Time) {
 	}
 }
 
-// take takes one datagram, or returns when there is something else to do.
-func (f *fetching) take(ctx context.Context, buf []byte) error {
+// handleNext takes one datagram, or returns when there is something else to do.
+func (f *fetching) handleNext(ctx context.Context, buf []byte) error {
 	if err := f.conn.SetReadDeadline(f.due()); err != nil {
 		return err
 	}

@@ -144,8 +144,8 @@ func (x *serving) halt() {
 	}
 }
 
-// take takes a datagram of the probe's client.
-func (x *serving) take(b []byte) {
+// handleDatagram takes a datagram of the probe's client.
+func (x *serving) handleDatagram(b []byte) {
 	switch {
 	case x.key.IsStop(b):
 		x.halt()

@@ -93,19 +93,19 @@ func (s *server) Serve(ctx context.Context, out *harness.Reporter) error {
 		case err != nil:
 			return fmt.Errorf("probes: %w", err)
 		case n == 0:
-			s.left(from)
+			s.clientLeft(from)
 		default:
-			s.take(buf[:n], from, arrived)
+			s.handleDatagram(buf[:n], from, arrived)
 		}
-		s.work(time.Now())
+		s.expire(time.Now())
 	}
 }
 
 // errStopped: SIGTERM.
 var errStopped = harness.Failf(contract.CodeAborted, "SIGTERM while the probe ran")
 
-// left ends the probe of a client that has left.
-func (s *server) left(client netip.AddrPort) {
+// clientLeft ends the probe of a client that has left.
+func (s *server) clientLeft(client netip.AddrPort) {
 	if x := s.sessions[client]; x != nil {
 		x.fail(harness.Failf(contract.CodeReset, "the client closed its connection before the probe's end"))
 	}
@@ -114,8 +114,8 @@ func (s *server) left(client netip.AddrPort) {
 	}
 }
 
-// take takes one datagram.
-func (s *server) take(b []byte, from netip.AddrPort, arrived int64) {
+// handleDatagram takes one datagram.
+func (s *server) handleDatagram(b []byte, from netip.AddrPort, arrived int64) {
 	if id, seed, ok := wire.ParseHello(b); ok {
 		x := s.sessions[from]
 		if x == nil || x.key.ID != id {
@@ -136,9 +136,9 @@ func (s *server) take(b []byte, from netip.AddrPort, arrived int64) {
 		return
 	}
 	if x := s.sessions[from]; x != nil {
-		x.take(b, arrived)
+		x.handleDatagram(b, arrived)
 	} else if x := s.servingTo(from); x != nil {
-		x.take(b)
+		x.handleDatagram(b)
 	} else {
 		s.send(from, wire.Unknowing(b))
 	}
@@ -204,8 +204,8 @@ func (s *server) next() (at time.Time) {
 	return at
 }
 
-// work does what is due.
-func (s *server) work(now time.Time) {
+// expire does what is due.
+func (s *server) expire(now time.Time) {
 	for _, x := range s.sessions {
 		switch {
 		case x.answer != nil:
@@ -227,8 +227,8 @@ func (s *server) work(now time.Time) {
 	}
 }
 
-// take takes a datagram of the probe's client.
-func (x *session) take(b []byte, arrived int64) {
+// handleDatagram takes a datagram of the probe's client.
+func (x *session) handleDatagram(b []byte, arrived int64) {
 	switch {
 	case x.answer == nil && x.packet(b, arrived):
 	case x.end(b):

@@ -92,14 +92,14 @@ func (c *counter) read(raw syscall.RawConn) {
 				return true
 			}
 			if link, ok := from.(*unix.SockaddrLinklayer); ok {
-				c.take(head[:n], link.Ifindex, link.Pkttype)
+				c.count(head[:n], link.Ifindex, link.Pkttype)
 			}
 		}
 	})
 }
 
-// take counts one packet, of which b is the beginning.
-func (c *counter) take(b []byte, ifindex int, kind uint8) {
+// count adds one packet, of which b is the beginning.
+func (c *counter) count(b []byte, ifindex int, kind uint8) {
 	h, ok := packetsocket.ParseHead(b)
 	if !ok || !c.addresses[h.Source] && !c.addresses[h.Destination] {
 		return

@@ -42,7 +42,7 @@ func TestCount(t *testing.T) {
 		{packet4(unix.IPPROTO_ICMP, 7, 0, here, there, 40000, 5001), unix.PACKET_HOST}, // has no ports
 		{packet4(unix.IPPROTO_TCP, 8, 0, netip.MustParseAddr("10.1.1.1"), netip.MustParseAddr("10.1.1.2"), 40000, 5001), unix.PACKET_HOST},
 	} {
-		c.take(p.b, 7, p.kind)
+		c.count(p.b, 7, p.kind)
 	}
 	require.Equal(t, counted{toSent: 3, fromReceived: 1, fragments: 2, protocol: unix.IPPROTO_UDP, interfaces: []int{7}}, c.of(5001))
 	require.Equal(t, counted{toReceived: 1, protocol: unix.IPPROTO_SCTP, interfaces: []int{7}}, c.of(5002))
@@ -53,6 +53,6 @@ func FuzzTake(f *testing.F) {
 	f.Add(packet4(unix.IPPROTO_UDP, 1, 0, here, there, 1, 2))
 	f.Add([]byte{0x4f})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		newCounter([]uint16{1, 2}, []netip.Addr{here}).take(b, 1, unix.PACKET_OUTGOING)
+		newCounter([]uint16{1, 2}, []netip.Addr{here}).count(b, 1, unix.PACKET_OUTGOING)
 	})
 }

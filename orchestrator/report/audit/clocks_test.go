@@ -37,7 +37,7 @@ func takeAll(t *testing.T, sheet *runsheet.Sheet, verdict string, records []cloc
 			t.Fatal(err)
 		}
 		s.records++
-		a.take(s, entry{seq: int64(i + 1), at: noon.Add(time.Duration(i)*time.Second + r.off), kind: r.kind, body: b})
+		a.addRecord(s, entry{seq: int64(i + 1), at: noon.Add(time.Duration(i)*time.Second + r.off), kind: r.kind, body: b})
 	}
 	return a
 }

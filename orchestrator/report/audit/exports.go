@@ -64,7 +64,7 @@ func (a *auditor) checkExports(figures []figure) error {
 				found.find(Finding{File: e.From}, "the mark is younger than the file: it has what was measured before an attempt was marked; export it again")
 			}
 		}
-		c.take(found)
+		c.merge(found)
 	}
 	return nil
 }

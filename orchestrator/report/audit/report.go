@@ -104,8 +104,8 @@ func (c *Check) find(f Finding, format string, args ...any) {
 	c.Findings = append(c.Findings, f)
 }
 
-// take adds what a part of the check found.
-func (c *Check) take(part *Check) {
+// merge adds what a part of the check found.
+func (c *Check) merge(part *Check) {
 	c.Objects += part.Objects
 	c.Notes = append(c.Notes, part.Notes...)
 	c.More += part.More

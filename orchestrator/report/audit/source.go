@@ -155,7 +155,7 @@ func (a *auditor) takeStored(s *source, r *StoredRecord) {
 		a.check(Integrity).find(s.where(r.Seq), "the record came after the end of the node's journal; it counts nowhere")
 		return
 	}
-	a.take(s, entry{seq: r.Seq, at: r.At, kind: r.Type, body: r.Body})
+	a.addRecord(s, entry{seq: r.Seq, at: r.At, kind: r.Type, body: r.Body})
 }
 
 // typeRefused is the store's type of a record that it could not take.
@@ -199,7 +199,7 @@ func (a *auditor) takeLine(s *source, m *merge, l line) error {
 	if err := m.line(&r, sha256.Sum256(l.record)); err != nil {
 		return err
 	}
-	a.take(s, entry{seq: r.Seq, at: r.At, kind: string(r.Type), body: r.Body})
+	a.addRecord(s, entry{seq: r.Seq, at: r.At, kind: string(r.Type), body: r.Body})
 	return nil
 }
 

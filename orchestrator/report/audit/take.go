@@ -25,8 +25,8 @@ func decode[T any](a *auditor, s *source, e *entry, body *T) bool {
 	return true
 }
 
-// take takes one record of a node's journal.
-func (a *auditor) take(s *source, e entry) {
+// addRecord takes one record of a node's journal.
+func (a *auditor) addRecord(s *source, e entry) {
 	if s.ended && e.kind != string(journal.TypeRunEnded) {
 		a.check(Integrity).find(s.where(e.seq), "%s after the end of the node's journal; it counts nowhere", e.kind)
 		return

@@ -42,7 +42,7 @@ func (s *Service) ImportCampaign(ctx context.Context, req *connect.Request[linkt
 		return nil, s.answer(ctx, "import campaign", err)
 	}
 	if n == 0 {
-		return nil, s.answer(ctx, "import campaign", s.here(ctx, name, ds.Campaign))
+		return nil, s.answer(ctx, "import campaign", s.refuseStored(ctx, name, ds.Campaign))
 	}
 	stored, err := s.cfg.Store.Imports(ctx, ds.Campaign)
 	if err == nil && len(stored) == 0 {
@@ -56,8 +56,8 @@ func (s *Service) ImportCampaign(ctx context.Context, req *connect.Request[linkt
 	return connect.NewResponse(&linktrialv1.ImportCampaignResponse{Imported: asImported(x)}), nil
 }
 
-// here says why a campaign cannot be imported that this orchestrator has.
-func (s *Service) here(ctx context.Context, file, campaign string) error {
+// refuseStored says why a campaign cannot be imported that this orchestrator has.
+func (s *Service) refuseStored(ctx context.Context, file, campaign string) error {
 	stored, err := s.cfg.Store.Imports(ctx, campaign)
 	if err != nil {
 		return err
