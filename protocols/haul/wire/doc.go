@@ -16,8 +16,8 @@ const Version = 1
 // ErrMalformed reports bytes that are no packet or frame of this version.
 var ErrMalformed = errors.New("malformed")
 
-// take reads a number of variable length in its shortest form.
-func take(b []byte) (v uint64, rest []byte, err error) {
+// readVarint reads a number of variable length in its shortest form.
+func readVarint(b []byte) (v uint64, rest []byte, err error) {
 	v, n := binary.Uvarint(b)
 	if n <= 0 || n > 1 && b[n-1] == 0 {
 		return 0, nil, ErrMalformed
@@ -27,7 +27,7 @@ func take(b []byte) (v uint64, rest []byte, err error) {
 
 // takeUpTo reads a number that is at most limit.
 func takeUpTo(b []byte, limit uint64) (v uint64, rest []byte, err error) {
-	if v, rest, err = take(b); err == nil && v > limit {
+	if v, rest, err = readVarint(b); err == nil && v > limit {
 		err = ErrMalformed
 	}
 	return v, rest, err

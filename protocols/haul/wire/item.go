@@ -153,7 +153,7 @@ func nextFragment(b []byte, i *Item, flags byte) (rest []byte, err error) {
 	}
 	n := uint64(len(b))
 	if flags&flagEnd == 0 {
-		if n, b, err = take(b); err != nil || n > uint64(len(b)) {
+		if n, b, err = readVarint(b); err != nil || n > uint64(len(b)) {
 			return nil, ErrMalformed
 		}
 	}
