@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ var pageFile = filepath.Join("..", "..", "docs", "kernels.md")
 // group is one table of the page.
 type group struct {
 	name, title string
-	head        []string // of the columns after name, kernel and outcome
+	values      []string // what a cell lists
 }
 
 var groups = []group{
@@ -29,8 +30,8 @@ var groups = []group{
 	{"westwood", "Westwood+ and Veno: the kernel's and those of eBPF", []string{"seconds, eBPF", "seconds, kernel", "difference of the means"}},
 	{"netem", "netem and the emulated radio", []string{"netem", "emulated radio"}},
 	{"probes", "Probes over netem", []string{"packets", "losses", "one-way delay"}},
-	{"sockets", "Sockets of the kernel", []string{""}},
-	{"confinement", "Confinement", []string{""}},
+	{"sockets", "Sockets of the kernel", nil},
+	{"confinement", "Confinement", nil},
 }
 
 // The tables stand between these lines of the page.
@@ -123,37 +124,53 @@ func count(records []machine.Record, o machine.Outcome) (n int) {
 	return n
 }
 
-// write writes the group's table; each row of the first kernel is followed by that
-// of the next one.
+// write writes the group's table: a row for each thing, a column for each kernel.
 func (g group) write(b *strings.Builder, boots []booted) {
 	var names []string
 	rows := map[string][]string{}
-	for _, k := range boots {
+	for i, k := range boots {
 		for _, r := range k.Records {
 			if r.Group != g.name {
 				continue
 			}
 			if rows[r.Name] == nil {
 				names = append(names, r.Name)
+				rows[r.Name] = make([]string, len(boots))
 			}
-			cells := append([]string{r.Name, k.Release, string(r.Outcome)}, r.Figures...)
-			for len(cells) < 3+len(g.head) {
-				cells = append(cells, "")
+			rows[r.Name][i] = cell(r)
+			if i > 0 && rows[r.Name][i] == rows[r.Name][0] {
+				rows[r.Name][i] = "the same"
 			}
-			if r.Detail != "" {
-				cells[len(cells)-1] += r.Detail
-			}
-			rows[r.Name] = append(rows[r.Name], "| "+strings.Join(cells, " | ")+" |\n")
 		}
 	}
 	if len(names) == 0 {
 		return
 	}
-	head := append([]string{"", "kernel", "outcome"}, g.head...)
-	fmt.Fprintf(b, "\n### %s\n\n| %s |\n|%s\n", g.title, strings.Join(head, " | "), strings.Repeat("---|", len(head)))
-	for _, n := range names {
-		b.WriteString(strings.Join(rows[n], ""))
+	fmt.Fprintf(b, "\n### %s\n\n", g.title)
+	if len(g.values) > 0 {
+		fmt.Fprintf(b, "In each cell: %s.\n\n", strings.Join(g.values, "; "))
 	}
+	b.WriteString("|  |")
+	for _, k := range boots {
+		fmt.Fprintf(b, " %s |", k.Release)
+	}
+	fmt.Fprintf(b, "\n|%s\n", strings.Repeat("---|", 1+len(boots)))
+	for _, n := range names {
+		fmt.Fprintf(b, "| %s | %s |\n", n, strings.Join(rows[n], " | "))
+	}
+}
+
+// cell is what one kernel has shown; the outcome is passed where it names none.
+func cell(r machine.Record) string {
+	empty := func(s string) bool { return s == "" }
+	text := strings.Join(slices.DeleteFunc(append(slices.Clone(r.Figures), r.Detail), empty), "; ")
+	switch {
+	case r.Outcome != machine.Passed:
+		return string(r.Outcome) + ": " + text
+	case text == "":
+		return string(r.Outcome)
+	}
+	return text
 }
 
 // updatePage puts the tables between the marks of the page.
@@ -176,7 +193,7 @@ func TestGroups(t *testing.T) {
 		k := booted{Release: "6.1", Package: "linux-image-x", Records: []machine.Record{
 			{Group: g.name, Name: "thing", Outcome: machine.NotSupported, Detail: "because"},
 		}}
-		if text := tables([]booted{k}); !strings.Contains(text, "| thing | 6.1 | not supported |") || !strings.Contains(text, "because |") {
+		if text := tables([]booted{k}); !strings.Contains(text, "|  | 6.1 |") || !strings.Contains(text, "| thing | not supported: because |") {
 			t.Errorf("%s: %s", g.name, text)
 		}
 	}

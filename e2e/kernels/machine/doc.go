@@ -11,6 +11,9 @@
 //
 //	FindKernel   a kernel package of Debian, unpacked into a cache
 //	modules.go   the wanted modules and what they depend on, in the order of loading
-//	archive.go   the machine's file system: a cpio archive that the kernel unpacks
+//	archive.go   the machine's file system: a cpio archive that the kernel unpacks, made
+//	             for each boot: the first process (kernels/guest), the tests
+//	             (kernels/inside), their modules, the drivers of bin/drivers with
+//	             their libraries
 //	Boot         qemu, followed until it ends; what it says goes to a file
 package machine

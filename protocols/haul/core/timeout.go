@@ -6,6 +6,15 @@ import "time"
 // times the first one.
 const mostDoublings = 4
 
+// Until an acknowledgement has told the rate, a sender takes the way there to be as slow
+// as the way back can be: the shortest time between two packets in a row that arrived,
+// over the bytes of the second. While what is under way would need longer than the
+// silence lasts, less a round trip, nothing counts as lost at a timeout, and one small
+// packet goes out. A repair's airtime is then half of what follows from that time, at
+// least a tenth of the round trip; probes are then also an eighth of the silence apart,
+// at most probeSeldom. What timeouts let the estimate of losses suppose is taken back
+// when an acknowledgement tells more.
+
 // deadline is when the sender wants to act next, 0 for not until something happens.
 func (s *sender) deadline() (at time.Duration) {
 	if s.timeoutsCount() {
