@@ -4,11 +4,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/internal/backoff"
+	"linktrial/internal/service"
 	"linktrial/internal/wallclock"
 )
 
@@ -35,9 +35,7 @@ func (r *run) keepAlive(ctx context.Context, j *journal.File) (before time.Time,
 		r.log.Warn("that the run is executed cannot be noted", "error", err)
 		return before, func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	var noting sync.WaitGroup
-	noting.Go(func() {
+	return before, service.Go(ctx, func(ctx context.Context) {
 		for {
 			at := time.Unix(0, int64(wallclock.Steady()))
 			_ = os.Chtimes(path, at, at) // without it, the journal's last record is taken
@@ -46,10 +44,6 @@ func (r *run) keepAlive(ctx context.Context, j *journal.File) (before time.Time,
 			}
 		}
 	})
-	return before, func() {
-		cancel()
-		noting.Wait()
-	}
 }
 
 // aliveAt is when a run was executed last, of what its file has. Within this start of the

@@ -13,6 +13,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/backoff"
+	"linktrial/internal/service"
 	"linktrial/internal/unit"
 )
 
@@ -37,18 +38,16 @@ func (r *run) whileDiskWorks(ctx context.Context, j *journal.File, execute func(
 		return execute(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
+	defer cancel(nil)
+	stop := service.Go(ctx, func(ctx context.Context) {
 		select {
 		case <-j.Failed():
 			cancel(j.Failure())
 		case <-ctx.Done():
 		}
-	}()
+	})
 	err := execute(ctx)
-	cancel(nil)
-	<-watched
+	stop()
 	if failure := j.Failure(); failure != nil {
 		return failure
 	}

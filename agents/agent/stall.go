@@ -9,6 +9,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/internal/backoff"
 	"linktrial/internal/notify"
+	"linktrial/internal/service"
 	"linktrial/internal/wallclock"
 )
 
@@ -37,17 +38,11 @@ type stallWatch struct {
 // watchStalls watches until stop.
 func watchStalls(ctx context.Context) (w *stallWatch, stop func()) {
 	w = &stallWatch{last: wallclock.Steady()}
-	ctx, cancel := context.WithCancel(ctx)
-	var looking sync.WaitGroup
-	looking.Go(func() {
+	return w, service.Go(ctx, func(ctx context.Context) {
 		for backoff.Sleep(ctx, stallEvery) {
 			w.look(wallclock.Steady(), time.Now())
 		}
 	})
-	return w, func() {
-		cancel()
-		looking.Wait()
-	}
 }
 
 // look notes a stall where the look before is too long ago.

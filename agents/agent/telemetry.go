@@ -13,6 +13,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/notify"
 	"linktrial/internal/radio"
+	"linktrial/internal/service"
 	"linktrial/internal/telemetrysource"
 )
 
@@ -157,17 +158,14 @@ func (a *agent) watchTelemetry(ctx context.Context) {
 		a.radio.mu.Lock()
 		p, changed := a.radio.idle, a.radio.changed.Changed()
 		a.radio.mu.Unlock()
-		turn, cancel := context.WithCancel(ctx)
-		var running sync.WaitGroup
-		running.Go(func() {
-			p.Run(turn, func(*telemetrysource.Source) bool { return len(a.slot) == 0 }, func([]journal.Telemetry) {})
+		stop := service.Go(ctx, func(ctx context.Context) {
+			p.Run(ctx, func(*telemetrysource.Source) bool { return len(a.slot) == 0 }, func([]journal.Telemetry) {})
 		})
 		select {
 		case <-changed:
 		case <-ctx.Done():
 		}
-		cancel()
-		running.Wait()
+		stop()
 	}
 }
 
@@ -204,8 +202,7 @@ type watcher struct {
 	r    *run
 	idle chan struct{} // the last transfer under way on this node has ended
 
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	endReading func() // nil: not begun
 }
 
 func (r *run) newWatcher(p *radio.Profile, v *runsheet.Valid, j *journal.File) *watcher {
@@ -226,9 +223,8 @@ func (r *run) telemetryAddresses(p *radio.Profile) []string {
 // begin reads everything and goes on reading what may be read at any time.
 func (w *watcher) begin(ctx context.Context) {
 	w.record(w.p.Poll(ctx, telemetry.Any))
-	ctx, w.cancel = context.WithCancel(ctx)
-	w.running.Go(func() { w.p.Run(ctx, telemetry.Always, w.record) })
-	w.running.Go(func() {
+	always := func(ctx context.Context) { w.p.Run(ctx, telemetry.Always, w.record) }
+	w.endReading = service.Go(ctx, always, func(ctx context.Context) {
 		for {
 			select {
 			case <-w.idle:
@@ -260,10 +256,9 @@ func (w *watcher) transfers(n int) {
 
 // stop ends what begin started and waits for it. Nothing is written after.
 func (w *watcher) stop() {
-	if w.cancel != nil {
-		w.cancel()
+	if w.endReading != nil {
+		w.endReading()
 	}
-	w.running.Wait()
 	w.r.a.radio.setRun(nil)
 }
 

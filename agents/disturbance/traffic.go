@@ -85,17 +85,18 @@ func (t *tally) drain(from, length time.Duration) (out *journal.OtherTraffic, un
 	return out, unwatched
 }
 
-func (w *Watch) watchDevices(ctx context.Context) {
+// watchDevices listens on the radio's interfaces, and returns what counts there.
+func (w *Watch) watchDevices() (loops []func(context.Context)) {
 	if len(w.cfg.Devices) == 0 {
 		w.traffic.unwatched[""] = "the agent does not know the radio's interface: give it with --device"
-		return
+		return nil
 	}
 	for _, d := range w.cfg.Devices {
 		conn, err := listen(d) // before the first trial
 		w.noteDevice(d, err)
-		w.running.Go(func() { w.watchDevice(ctx, d, conn) })
+		loops = append(loops, func(ctx context.Context) { w.watchDevice(ctx, d, conn) })
 	}
-	w.running.Go(func() { netif.Follow(ctx, w.cfg.Logger, w.network.Notify) })
+	return append(loops, func(ctx context.Context) { netif.Follow(ctx, w.cfg.Logger, w.network.Notify) })
 }
 
 // noteDevice keeps why an interface cannot be watched; nil: it is.

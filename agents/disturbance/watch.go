@@ -10,6 +10,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/notify"
+	"linktrial/internal/service"
 	"linktrial/internal/wallclock"
 )
 
@@ -52,8 +53,7 @@ type Config struct {
 // Watch is under way from [Start] to [Watch.Stop].
 type Watch struct {
 	cfg     Config
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	stop    func()
 	network notify.Notifier // of the kernel's notices of its changes
 
 	mu      sync.Mutex
@@ -74,23 +74,24 @@ func Start(ctx context.Context, cfg Config) *Watch {
 		cfg.Clocks = (*wallclock.Clock)(nil).Read
 	}
 	w := &Watch{cfg: cfg}
-	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.since, w.from = cfg.Clocks()
 	w.looked = w.from
 	w.traffic = newTally()
 	if cfg.Host != nil {
 		w.host = cfg.Host()
 	}
+	var loops []func(context.Context)
 	if cfg.Ports != nil {
 		w.ports = newPortTally(cfg.Ports, func() time.Duration { _, steady := cfg.Clocks(); return steady })
-		w.running.Go(func() { w.watchPorts(ctx) })
+		loops = append(loops, w.watchPorts)
 	}
 	if cfg.Ports != nil || w.limited() {
-		w.watchDevices(ctx)
+		loops = append(loops, w.watchDevices()...)
 	}
 	if !cfg.Virtual {
-		w.running.Go(func() { w.watchClock(ctx) })
+		loops = append(loops, w.watchClock)
 	}
+	w.stop = service.Go(context.WithoutCancel(ctx), loops...)
 	return w
 }
 
@@ -108,8 +109,7 @@ func (w *Watch) Flush() {
 
 // Stop ends watching, and writes what was noticed last.
 func (w *Watch) Stop() {
-	w.cancel()
-	w.running.Wait()
+	w.stop()
 	w.Flush()
 }
 

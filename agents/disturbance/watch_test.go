@@ -58,7 +58,7 @@ func TestClockStep(t *testing.T) {
 				r := &recorded{}
 				w := &Watch{cfg: Config{Rules: &runsheet.Valid{ClockStep: time.Second}, Leading: leading, Record: r.add,
 					Clocks: func() (time.Time, time.Duration) { return n.wall, n.steady }}, traffic: newTally()}
-				w.cancel = func() {}
+				w.stop = func() {}
 				w.since, w.from = n.wall, n.steady
 				w.looked = w.from
 				look := func() {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/service"
 )
 
 // every is the time between two wake-ups of the measuring thread: shorter than the slice
@@ -19,8 +20,7 @@ const every = 10 * time.Millisecond
 // Watch measures while an attempt runs; it implements [executor.Host].
 type Watch struct {
 	counters func() counters
-	cancel   context.CancelFunc
-	running  sync.WaitGroup
+	stop     func()
 	begun    chan struct{} // has an element where an attempt has begun
 
 	mu      sync.Mutex
@@ -69,17 +69,13 @@ const maxSteps = 10_000
 // Start makes the measuring thread until [Watch.Stop]. Its priority is the agent's, which
 // drivers inherit.
 func Start() *Watch {
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &Watch{counters: readCounters, cancel: cancel, begun: make(chan struct{}, 1)}
-	w.running.Go(func() { w.run(ctx) })
+	w := &Watch{counters: readCounters, begun: make(chan struct{}, 1)}
+	w.stop = service.Go(context.Background(), w.run)
 	return w
 }
 
 // Stop ends the thread within a wake-up.
-func (w *Watch) Stop() {
-	w.cancel()
-	w.running.Wait()
-}
+func (w *Watch) Stop() { w.stop() }
 
 // Begin implements [executor.Host]. Neither it nor the end waits for the thread.
 func (w *Watch) Begin(tolerate time.Duration) (end func() journal.HostLoad) {

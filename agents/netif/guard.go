@@ -11,6 +11,7 @@ import (
 
 	"linktrial/internal/backoff"
 	"linktrial/internal/notify"
+	"linktrial/internal/service"
 )
 
 // askAgain is the pause before a machine that has the radio's address, too, is asked for
@@ -105,17 +106,15 @@ func (g *guard) keep(ctx context.Context, claimed func(mac string)) {
 		g.mu.Lock()
 		index := g.index
 		g.mu.Unlock()
-		turn, end := context.WithCancel(ctx)
-		var hearing sync.WaitGroup
+		stop := func() {}
 		if index != 0 {
-			hearing.Go(func() { g.hear(turn, index, claimed) })
+			stop = service.Go(ctx, func(ctx context.Context) { g.hear(ctx, index, claimed) })
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 		}
-		end()
-		hearing.Wait()
+		stop()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/internal/backoff"
+	"linktrial/internal/service"
 )
 
 // How a node that does not lead counts control traffic.
@@ -26,8 +27,7 @@ type Count struct {
 	counter Counter
 	record  func(journal.ControlCounted) error
 	log     *slog.Logger
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	stop    func()
 
 	mu  sync.Mutex
 	at  journal.ControlCounted // the present record
@@ -46,8 +46,7 @@ func StartCount(ctx context.Context, counter Counter, log *slog.Logger, record f
 	_, _ = counter.Take() // of the time before; the next error is reported
 	c.at.Since = time.Now()
 	c.at.Until = c.at.Since
-	ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-	c.running.Go(func() {
+	c.stop = service.Go(context.WithoutCancel(ctx), func(ctx context.Context) {
 		for backoff.Sleep(ctx, countStep) && c.look() {
 		}
 	})
@@ -57,7 +56,6 @@ func StartCount(ctx context.Context, counter Counter, log *slog.Logger, record f
 // Stop ends the count, and writes what was counted last.
 func (c *Count) Stop() {
 	c.stop()
-	c.running.Wait()
 	if c.look() {
 		c.Flush()
 	}

@@ -9,6 +9,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
+	"linktrial/internal/service"
 )
 
 // minRelayPause is the shortest time between two windows of a relay.
@@ -86,23 +87,20 @@ func (r *Relay) Attend(ctx context.Context, cfg executor.Config, busy Busy) erro
 	if cfg.Observer == nil {
 		cfg.Observer = executor.NopObserver{}
 	}
-	ectx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	begun := &begins{Observer: cfg.Observer, done: make(chan struct{})}
 	cfg.Observer = begun
 	if busy != nil {
-		var silent sync.WaitGroup
-		silent.Go(func() {
+		defer service.Go(ctx, func(ctx context.Context) {
 			select {
 			case <-begun.done:
-				r.whileRelaying(ectx, busy)
-			case <-ectx.Done():
+				r.whileRelaying(ctx, busy)
+			case <-ctx.Done():
 			}
-		})
-		defer silent.Wait()
-		defer cancel(nil)
+		})()
 		return executor.Attend(ctx, cfg)
 	}
+	ectx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	begun.then = func() { cancel(executor.ErrFinish) }
 	if err := executor.Attend(ectx, cfg); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
+	"linktrial/internal/service"
 )
 
 // followerWindow is how long an agent that does not lead may call once it may:
@@ -67,13 +68,7 @@ func (s *Server) untilIdle() time.Duration {
 // Start suspends calls when the preparation is delivered, and opens windows
 // after that. stop ends it, resumes calls and waits for it.
 func (s *Server) Start(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { s.run(ctx) })
-	return func() {
-		cancel()
-		running.Wait()
-	}
+	return service.Go(ctx, s.run)
 }
 
 func (s *Server) run(ctx context.Context) {

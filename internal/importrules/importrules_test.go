@@ -96,7 +96,7 @@ var allowed = map[string][]string{
 	"agents/packettimes/":      {"executor", "executor/runsheet", "internal/"},
 	"agents/netif/":            {"agents/netif/settings", "agents/radioonly", "executor/", "internal/"},
 	"agents/netif/settings/":   {},
-	"agents/host/":             {"executor/journal"},
+	"agents/host/":             {"executor/journal", "internal/"},
 	"agents/telemetry/":        {"executor/journal", "internal/"},
 	"agents/radiolink/":        {"executor", "internal/"},
 	"agents/path/":             {"executor", "executor/runsheet", "internal/"},

@@ -18,6 +18,7 @@ import (
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/auditchain"
 	"linktrial/internal/inputfile"
+	"linktrial/internal/service"
 	"linktrial/internal/signature"
 	"linktrial/orchestrator/store"
 )
@@ -98,16 +99,7 @@ func (l *Log) headFile() string { return filepath.Join(l.cfg.DataDir, HeadFile) 
 // Start checks the log, and from then on every hour, signs its head every ten minutes,
 // and writes the sums of anonymous calls, until [Log.Stop].
 func (l *Log) Start(ctx context.Context) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	l.stop = func() {
-		cancel()
-		<-ended
-	}
-	go func() {
-		defer close(ended)
-		l.run(ctx)
-	}()
+	l.stop = service.Go(context.WithoutCancel(ctx), l.run)
 }
 
 func (l *Log) run(ctx context.Context) {

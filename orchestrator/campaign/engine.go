@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"linktrial/internal/service"
 	"linktrial/internal/signature"
 	"linktrial/internal/watchdog"
 	"linktrial/orchestrator/campaign/live"
@@ -50,9 +51,7 @@ type Engine struct {
 type loop struct {
 	review   chan struct{} // holds one request at most: one review covers all that came before
 	stopping chan struct{}
-	done     chan struct{}
-	stopOnce sync.Once
-	cancel   context.CancelFunc
+	stop     func() // closes stopping and ends the goroutine, once
 }
 
 // Start derives the state of all runs from the store and returns once every
@@ -66,9 +65,11 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := e.advance(ctx); err != nil {
 		return nil, fmt.Errorf("derive the state of runs: %w", err)
 	}
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	e.loop.cancel = cancel
-	go e.run(running)
+	end := service.Go(context.WithoutCancel(ctx), e.run)
+	e.loop.stop = sync.OnceFunc(func() {
+		close(e.loop.stopping)
+		end()
+	})
 	return e, nil
 }
 
@@ -87,7 +88,7 @@ func newEngine(cfg Config) *Engine {
 		cfg.Waits.Collect = time.Minute
 	}
 	e := &Engine{Live: live.New(), cfg: cfg, sheets: map[string]*sheetInfo{},
-		loop: loop{review: make(chan struct{}, 1), stopping: make(chan struct{}), done: make(chan struct{})}}
+		loop: loop{review: make(chan struct{}, 1), stopping: make(chan struct{})}}
 	e.Nodes = nodes.New(e.nodesConfig())
 	return e
 }
@@ -97,13 +98,7 @@ func (e *Engine) nodesConfig() nodes.Config {
 }
 
 // Stop ends all polls and waits for the engine. Runs go on at the nodes.
-func (e *Engine) Stop() {
-	e.loop.stopOnce.Do(func() {
-		close(e.loop.stopping)
-		e.loop.cancel()
-	})
-	<-e.loop.done
-}
+func (e *Engine) Stop() { e.loop.stop() }
 
 // Stopping returns a channel that is closed when the engine stops; streams end then.
 func (e *Engine) Stopping() <-chan struct{} { return e.loop.stopping }
@@ -112,7 +107,6 @@ func (e *Engine) Stopping() <-chan struct{} { return e.loop.stopping }
 const tick = time.Second
 
 func (e *Engine) run(ctx context.Context) {
-	defer close(e.loop.done)
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	failing := false

@@ -14,11 +14,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/internal/service"
 	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/launch"
@@ -56,9 +56,7 @@ type Library struct {
 	shipped map[string][]byte
 	began   time.Time
 	wake    chan struct{}
-	cancel  context.CancelFunc
-	done    chan struct{}
-	once    sync.Once
+	stop    func()
 }
 
 // Plan is one stored plan.
@@ -102,7 +100,7 @@ func Start(ctx context.Context, cfg Config) (*Library, error) {
 	if cfg.Settle == 0 {
 		cfg.Settle = 10 * time.Second
 	}
-	l := &Library{cfg: cfg, log: cfg.Logger, shipped: map[string][]byte{}, began: cfg.Now(), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &Library{cfg: cfg, log: cfg.Logger, shipped: map[string][]byte{}, began: cfg.Now(), wake: make(chan struct{}, 1)}
 	if cfg.Shipped != nil {
 		files, err := fs.Glob(cfg.Shipped, "*.yaml")
 		if err != nil {
@@ -119,18 +117,13 @@ func Start(ctx context.Context, cfg Config) (*Library, error) {
 	if err := l.resolveClaimed(ctx); err != nil {
 		return nil, err
 	}
-	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	l.cancel = cancel
-	go l.loop(loop)
+	l.stop = service.Go(context.WithoutCancel(ctx), l.loop)
 	return l, nil
 }
 
 // Stop ends the library and waits for it. Schedules that are still to come stay
 // in the store for the next start.
-func (l *Library) Stop() {
-	l.once.Do(l.cancel)
-	<-l.done
-}
+func (l *Library) Stop() { l.stop() }
 
 // List returns all plans without their text, saved ones first, each kind by name.
 func (l *Library) List(ctx context.Context) ([]Plan, error) {

@@ -280,7 +280,6 @@ func patience(seconds float64) time.Duration { return time.Duration(seconds * fl
 const checkEvery = 5 * time.Second
 
 func (l *Library) loop(ctx context.Context) {
-	defer close(l.done)
 	t := time.NewTimer(0)
 	defer t.Stop()
 	failing := false

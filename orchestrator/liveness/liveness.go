@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"linktrial/internal/service"
 )
 
 // Probes configures the kernel's keepalive probes (tcp(7)): often enough that
@@ -128,9 +130,7 @@ func Watch(ctx context.Context, limit time.Duration) (watched context.Context, s
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	ended := service.Go(ctx, func(ctx context.Context) {
 		check := time.NewTimer(limit - d)
 		defer check.Stop()
 		for {
@@ -149,9 +149,9 @@ func Watch(ctx context.Context, limit time.Duration) (watched context.Context, s
 			}
 			check.Reset(limit - d) // the limit cannot be reached sooner
 		}
-	}()
+	})
 	return ctx, func() {
 		cancel(context.Canceled)
-		<-done
+		ended()
 	}
 }

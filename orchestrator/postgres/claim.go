@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"linktrial/internal/backoff"
+	"linktrial/internal/service"
 	"linktrial/internal/unit"
 )
 
@@ -20,14 +21,13 @@ import (
 // lives. It is an advisory lock of PostgreSQL (its documentation, section
 // 13.3.5), so it costs nothing but that connection and bars nobody who only reads.
 type Claim struct {
-	url    string
-	name   string
-	log    *slog.Logger
-	cancel context.CancelFunc
-	done   chan struct{}             // closed when keep has ended
-	lost   atomic.Pointer[time.Time] // when its connection was lost; nil: it has it
-	taken  chan struct{}             // closed when another has it
-	by     error                     // who that is; set before taken is closed
+	url   string
+	name  string
+	log   *slog.Logger
+	stop  func()
+	lost  atomic.Pointer[time.Time] // when its connection was lost; nil: it has it
+	taken chan struct{}             // closed when another has it
+	by    error                     // who that is; set before taken is closed
 }
 
 const (
@@ -67,7 +67,7 @@ func takeClaim(ctx context.Context, url string, as User, log *slog.Logger, patie
 	if err != nil {
 		host = "a machine without a name"
 	}
-	c := &Claim{url: url, name: fmt.Sprintf("linktrial %s, process %d on %s", as, os.Getpid(), host), log: log, done: make(chan struct{}), taken: make(chan struct{})}
+	c := &Claim{url: url, name: fmt.Sprintf("linktrial %s, process %d on %s", as, os.Getpid(), host), log: log, taken: make(chan struct{})}
 	if len(c.name) > 63 { // where PostgreSQL cuts it (NAMEDATALEN)
 		c.name = c.name[:63]
 	}
@@ -85,8 +85,7 @@ func takeClaim(ctx context.Context, url string, as User, log *slog.Logger, patie
 		}
 	}
 	// The claim lasts beyond the call that took it.
-	ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	go c.keep(ctx, conn)
+	c.stop = service.Go(context.WithoutCancel(ctx), func(ctx context.Context) { c.keep(ctx, conn) })
 	return c, nil
 }
 
@@ -115,10 +114,7 @@ func (c *Claim) TakenBy() error {
 }
 
 // Release gives the database up and waits until that is done.
-func (c *Claim) Release() {
-	c.cancel()
-	<-c.done
-}
+func (c *Claim) Release() { c.stop() }
 
 func (c *Claim) connect(ctx context.Context) (*pgx.Conn, error) {
 	// As the store reads it: settings of a pool may be in it.
@@ -186,7 +182,6 @@ func (e *takenError) Is(target error) bool { return target == ErrInUse }
 
 // keep watches the connection and takes the claim again where it was lost.
 func (c *Claim) keep(ctx context.Context, conn *pgx.Conn) {
-	defer close(c.done)
 	for {
 		err := watchConn(ctx, conn)
 		closeConn(conn)

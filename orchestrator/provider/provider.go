@@ -26,7 +26,9 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"linktrial/internal/backoff"
 	"linktrial/internal/loopback"
+	"linktrial/internal/service"
 )
 
 const (
@@ -60,8 +62,7 @@ type Provider struct {
 	found   *oidc.Provider // nil: it has not answered yet
 	problem string         // why it does not answer; empty: it does
 
-	stop context.CancelFunc
-	done chan struct{}
+	stop func() // nil: not started
 }
 
 // New checks the configuration, and asks nobody.
@@ -112,26 +113,17 @@ func (b bounded) CloseIdleConnections() { b.next.CloseIdleConnections() }
 
 // Start asks the provider now and then whether it answers, until [Provider.Stop].
 func (p *Provider) Start(ctx context.Context) {
-	ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
-	p.done = make(chan struct{})
-	go func() {
-		defer close(p.done)
-		for {
+	p.stop = service.Go(context.WithoutCancel(ctx), func(ctx context.Context) {
+		for ok := true; ok; ok = backoff.Sleep(ctx, checkEvery) {
 			_, _ = p.discover(ctx) // State has the error
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(checkEvery):
-			}
 		}
-	}()
+	})
 }
 
 // Stop ends what Start began.
 func (p *Provider) Stop() {
 	if p.stop != nil {
 		p.stop()
-		<-p.done
 	}
 	p.client.CloseIdleConnections()
 }

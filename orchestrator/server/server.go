@@ -15,6 +15,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"linktrial/internal/service"
 	"linktrial/internal/watchdog"
 	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/admission"
@@ -90,24 +91,19 @@ type Config struct {
 // Server is a running orchestrator.
 type Server struct {
 	log      *slog.Logger
-	unlock   func() // of the data folder; nil: it is not locked
+	services service.Group
 	claim    *postgres.Claim
-	postgres *postgres.Server // nil where a database was given
 	store    *store.Store
 	engine   *campaign.Engine
-	fleet    *fleet.Fleet
-	library  *library.Library
 	identity *authority.Authority
 	trust    *signing.Trust
 	access   *access.Access
 	gate     *admission.Gate
 	hosts    *admission.Hosts
-	http     *http.Server
-	// stopKeeping ends what keepStore has started, and waits for it; nil: nothing was.
-	stopKeeping func()
-	listener    net.Listener
-	served      chan error
-	mode        authority.Mode
+	http     *http.Server // nil: the start has not got so far
+	listener net.Listener
+	served   chan error
+	mode     authority.Mode
 }
 
 // Start starts everything and returns once calls are answered. Where something
@@ -122,7 +118,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Catalog == nil {
 		return nil, errors.New("the orchestrator needs a catalog")
 	}
-	s := &Server{log: cfg.Logger, served: make(chan error, 1)}
+	s := &Server{log: cfg.Logger, services: service.Group{Logger: cfg.Logger}, served: make(chan error, 1)}
 	if err := s.start(ctx, cfg); err != nil {
 		// Also where ctx has ended, what was started must be stopped.
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
@@ -137,24 +133,28 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if err := s.listen(ctx, cfg); err != nil {
 		return err
 	}
+	s.services.Add("port", func() { _ = s.listener.Close() }) // it is closed already where calls were answered
 	if err := s.openStore(ctx, cfg); err != nil {
 		return err
 	}
 	if err := s.store.NoteWindows(ctx, cfg.Logger); err != nil {
 		cfg.Logger.Error("figures of earlier attempts are missing; the next start tries again", "error", err)
 	}
-	s.keepStore(cfg)
+	s.keepStore(ctx, cfg)
 	keys, err := openKeys(cfg.DataDir)
 	if err != nil {
 		return err
 	}
-	if s.engine, err = campaign.Start(ctx, campaign.Config{Store: s.store, Logger: cfg.Logger, Waits: cfg.Waits, Sign: keys.Sign, Loop: cfg.Loop, Status: cfg.Status}); err != nil {
-		return err
-	}
-	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes.List, Logger: cfg.Logger})
 	if err := s.openAccess(ctx, cfg, keys); err != nil {
 		return err
 	}
+	// Before the engine, which must stop first: polls and streams end with it.
+	s.services.AddContext("calls", s.stopHTTP)
+	if s.engine, err = campaign.Start(ctx, campaign.Config{Store: s.store, Logger: cfg.Logger, Waits: cfg.Waits, Sign: keys.Sign, Loop: cfg.Loop, Status: cfg.Status}); err != nil {
+		return err
+	}
+	s.services.Add("campaign engine", s.engine.Stop)
+	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes.List, Logger: cfg.Logger})
 	s.gate = admission.New(*cmp.Or(cfg.Bounds, boundsOf(s.mode)), cfg.Logger)
 	m := newMetrics(s.store, s.engine, s.gate)
 	services, err := s.startServices(ctx, cfg, m)
@@ -173,31 +173,48 @@ func (s *Server) openStore(ctx context.Context, cfg Config) error {
 		if cfg.DataDir == "" {
 			return errors.New("a private database needs a data folder")
 		}
-		var err error
-		if s.unlock, err = postgres.Lock(cfg.DataDir, postgres.UserOrchestrator); err != nil {
+		unlock, err := postgres.Lock(cfg.DataDir, postgres.UserOrchestrator)
+		if err != nil {
 			return err
 		}
+		s.services.Add("lock of the data folder", unlock)
 		if cfg.BeforeDatabase != nil {
 			if err := cfg.BeforeDatabase(filepath.Join(cfg.DataDir, postgres.Folder)); err != nil {
 				return err
 			}
 		}
-		if s.postgres, err = postgres.Start(ctx, postgres.Config{DataDir: cfg.DataDir, Logger: cfg.Logger}); err != nil {
+		private, err := postgres.Start(ctx, postgres.Config{DataDir: cfg.DataDir, Logger: cfg.Logger})
+		if err != nil {
 			return err
 		}
-		url, claimed, role = s.postgres.URL(), s.postgres.WorkerURL(), postgres.Worker
+		s.services.AddContext("PostgreSQL", private.Stop)
+		url, claimed, role = private.URL(), private.WorkerURL(), postgres.Worker
 	}
 	// Before the schema is migrated: another orchestrator may be using the database.
 	var err error
 	if s.claim, err = postgres.TakeClaim(ctx, claimed, postgres.UserOrchestrator, cfg.Logger); err != nil {
 		return err
 	}
+	s.services.Add("claim on the database", s.claim.Release)
 	if role == "" { // somebody else's database, whose roles are theirs
 		s.store, err = store.Open(ctx, url, cfg.Logger)
 	} else {
 		s.store, err = store.OpenAs(ctx, url, role, cfg.Logger)
 	}
+	if err == nil {
+		s.services.Add("store", s.store.Close)
+	}
 	return err
+}
+
+// keepStore asks a database that takes no changes until it does, and deletes old samples
+// where the configuration bounds their age.
+func (s *Server) keepStore(ctx context.Context, cfg Config) {
+	loops := []func(context.Context){func(ctx context.Context) { s.store.WatchWrites(ctx, cfg.Logger) }}
+	if cfg.KeepSamples > 0 {
+		loops = append(loops, func(ctx context.Context) { s.store.Retain(ctx, cfg.KeepSamples, cfg.Logger) })
+	}
+	s.services.Add("upkeep of the store", service.Go(context.WithoutCancel(ctx), loops...))
 }
 
 // startServices starts what the services call, and returns their configuration.
@@ -206,18 +223,19 @@ func (s *Server) startServices(ctx context.Context, cfg Config, m *metrics) (rpc
 		m.stored(d)
 		s.engine.Stored(d)
 	}})
-	var err error
-	if s.fleet, err = fleet.Start(ctx, fleet.Config{Store: s.store, Nodes: s.engine.Nodes, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger}); err != nil {
-		return rpc.Config{}, err
-	}
-	launcher := &launch.Launcher{Catalog: cfg.Catalog, Engine: s.engine, Fleet: s.fleet, Trust: s.trust}
-	services := rpc.Config{Launcher: launcher, Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Access: s.access, Drivers: cfg.Drivers, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: s.claim.Lost,
-		Delivered: m.delivered, OverBound: m.refused, Options: []connect.HandlerOption{connect.WithInterceptors(m.counted(), s.access.Interceptor())}}
-	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Launcher: launcher, Ahead: s.engine.Nodes.RunsUnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
+	preflights, err := fleet.Start(ctx, fleet.Config{Store: s.store, Nodes: s.engine.Nodes, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger})
 	if err != nil {
 		return rpc.Config{}, err
 	}
-	services.Library = s.library
+	s.services.Add("preflights", preflights.Stop)
+	launcher := &launch.Launcher{Catalog: cfg.Catalog, Engine: s.engine, Fleet: preflights, Trust: s.trust}
+	services := rpc.Config{Launcher: launcher, Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: preflights, Trust: s.trust, Access: s.access, Drivers: cfg.Drivers, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: s.claim.Lost,
+		Delivered: m.delivered, OverBound: m.refused, Options: []connect.HandlerOption{connect.WithInterceptors(m.counted(), s.access.Interceptor())}}
+	services.Library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Launcher: launcher, Ahead: s.engine.Nodes.RunsUnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
+	if err != nil {
+		return rpc.Config{}, err
+	}
+	s.services.Add("library", services.Library.Stop)
 	services.Lab, services.NoLab = s.lab(cfg)
 	if s.identity, err = s.openAuthority(ctx, cfg); err != nil {
 		return rpc.Config{}, err
@@ -319,6 +337,7 @@ func (s *Server) openAccess(ctx context.Context, cfg Config, keys *signing.Keyri
 		return err
 	}
 	s.access = a
+	s.services.AddContext("access", func(context.Context) error { return s.access.Close() })
 	s.access.Start(ctx)
 	return nil
 }
@@ -387,47 +406,19 @@ func (s *Server) DisplacedBy() error { return s.claim.TakenBy() }
 
 // Stop ends polls and streams, waits for calls in progress, and stops what
 // Start started; where ctx ends first, connections are cut.
-func (s *Server) Stop(ctx context.Context) error {
+func (s *Server) Stop(ctx context.Context) error { return s.services.Stop(ctx) }
+
+// stopHTTP waits for the calls in progress.
+func (s *Server) stopHTTP(ctx context.Context) error {
+	if s.http == nil {
+		return nil
+	}
 	var errs []error
-	if s.library != nil {
-		s.library.Stop()
+	if err := s.http.Shutdown(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("connections were cut: %w", err), s.http.Close())
 	}
-	if s.fleet != nil {
-		s.fleet.Stop()
-	}
-	if s.engine != nil {
-		s.engine.Stop()
-	}
-	if s.http != nil {
-		if err := s.http.Shutdown(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("connections were cut: %w", err), s.http.Close())
-		}
-		if err := <-s.served; !errors.Is(err, http.ErrServerClosed) {
-			errs = append(errs, err)
-		}
-		s.served <- http.ErrServerClosed // for a second Stop
-	} else if s.listener != nil {
-		errs = append(errs, s.listener.Close())
-	}
-	if s.access != nil {
-		errs = append(errs, s.access.Close())
-	}
-	if s.stopKeeping != nil {
-		s.stopKeeping()
-	}
-	if s.store != nil {
-		s.store.Close()
-	}
-	if s.claim != nil {
-		s.claim.Release()
-		s.claim = nil
-	}
-	if s.postgres != nil {
-		errs = append(errs, s.postgres.Stop(ctx))
-	}
-	if s.unlock != nil {
-		s.unlock()
-		s.unlock = nil
+	if err := <-s.served; !errors.Is(err, http.ErrServerClosed) {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -20,6 +20,7 @@ import (
 
 	"linktrial/agents/runner"
 	"linktrial/executor"
+	"linktrial/internal/service"
 	"linktrial/protocols/contract"
 )
 
@@ -383,11 +384,7 @@ func (d *driver) watch(outW *os.File) {
 	defer d.r.closing.Done()
 	defer close(d.done)
 	defer d.r.untrack(d)
-	looking, endLooking := context.WithCancel(context.Background())
-	var looks sync.WaitGroup
-	looks.Go(func() { d.watchState(looking) })
-	defer looks.Wait()
-	defer endLooking()
+	defer service.Go(context.Background(), d.watchState)()
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

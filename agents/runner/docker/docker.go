@@ -121,8 +121,7 @@ type Runner struct {
 	running  map[string]*driver           // by container
 	closing  sync.WaitGroup
 
-	endEvents context.CancelFunc // of listening to the engine's events; of mu, nil: nobody listens
-	events    sync.WaitGroup
+	endEvents func() // ends listening to the engine's events; of mu, nil: nobody listens
 }
 
 // image is a driver's image, pinned by its identity.
@@ -191,7 +190,6 @@ func (r *Runner) Close(ctx context.Context) error {
 	r.mu.Unlock()
 	if end != nil {
 		end()
-		r.events.Wait()
 	}
 	return errors.Join(err, r.radioOnly.Remove(), r.engine.Close())
 }

@@ -7,12 +7,14 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
 
 	"linktrial/internal/backoff"
+	"linktrial/internal/service"
 )
 
 // A container that is paused, and a driver that is stopped in it (SIGSTOP), do not run, and
@@ -75,27 +77,18 @@ func (r *Runner) takePauses(stream client.EventsResult, last *time.Time) error {
 
 // track has pauses of a container told to its driver. The first call begins to listen.
 func (r *Runner) track(d *driver) {
+	listening := make(chan struct{})
 	r.mu.Lock()
 	r.running[d.id] = d
 	first := r.endEvents == nil
-	var ctx context.Context
 	if first {
-		ctx, r.endEvents = context.WithCancel(context.Background())
+		ready := sync.OnceFunc(func() { close(listening) })
+		r.endEvents = service.Go(context.Background(), func(ctx context.Context) { r.watchPauses(ctx, ready) })
 	}
 	r.mu.Unlock()
 	if !first {
 		return
 	}
-	listening := make(chan struct{})
-	var begun bool
-	r.events.Go(func() {
-		r.watchPauses(ctx, func() {
-			if !begun {
-				begun = true
-				close(listening)
-			}
-		})
-	})
 	select {
 	case <-listening:
 	case <-time.After(engineLimit): // the start that follows fails as well

@@ -28,6 +28,7 @@ import (
 	"linktrial/internal/faultlog"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/radio"
+	"linktrial/internal/service"
 	"linktrial/internal/wallclock"
 	"linktrial/internal/yamldoc"
 	"linktrial/lab/faults"
@@ -127,9 +128,8 @@ func nodesOf(sheets []*runsheet.Sheet, place faults.Place) faults.Nodes {
 // nil, and its methods do nothing.
 type faultCampaign struct {
 	r      *rehearsal
-	stop   context.CancelFunc
-	done   chan struct{}
-	err    error // once done is closed
+	stop   func()
+	err    error // once stop has returned
 	faults map[int]faultlog.Fault
 }
 
@@ -150,18 +150,14 @@ func (r *rehearsal) startFaults(ctx context.Context, p *terminal.Progress) (*fau
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	out := &faultCampaign{r: r, stop: stop, done: make(chan struct{}), faults: map[int]faultlog.Fault{}}
+	out := &faultCampaign{r: r, faults: map[int]faultlog.Fault{}}
 	began := time.Now()
 	c := &faults.Campaign{Schedule: r.schedule, Injector: r.injector(), Log: list, Show: func(f faultlog.Fault) {
 		_, known := out.faults[f.Number]
 		out.faults[f.Number] = f
 		p.Line("%s", faultLine(f, known, began))
 	}}
-	go func() {
-		defer close(out.done)
-		out.err = errors.Join(c.Run(ctx), list.Close())
-	}()
+	out.stop = service.Go(ctx, func(ctx context.Context) { out.err = errors.Join(c.Run(ctx), list.Close()) })
 	return out, nil
 }
 
@@ -292,7 +288,6 @@ func (c *faultCampaign) end() error {
 		return nil
 	}
 	c.stop()
-	<-c.done
 	return c.err
 }
 

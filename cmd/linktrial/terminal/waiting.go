@@ -1,18 +1,20 @@
 package terminal
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
 	"time"
+
+	"linktrial/internal/service"
 )
 
 // Waiting names the step that a command is in, for steps that are usually over before
 // anybody would read their names: nothing is written before a step has taken two seconds.
 type Waiting struct {
 	out  io.Writer
-	more chan struct{} // closed by Stop
-	done chan struct{} // closed when nothing is written any more
+	stop func()
 
 	mu    sync.Mutex
 	step  string
@@ -28,8 +30,8 @@ const (
 
 // NewWaiting writes to out until Stop is called.
 func NewWaiting(out io.Writer) *Waiting {
-	w := &Waiting{out: out, more: make(chan struct{}), done: make(chan struct{})}
-	go w.watch()
+	w := &Waiting{out: out}
+	w.stop = service.Go(context.Background(), w.watch)
 	return w
 }
 
@@ -44,18 +46,14 @@ func (w *Waiting) Step(name string) {
 }
 
 // Stop ends it; nothing is written afterwards.
-func (w *Waiting) Stop() {
-	close(w.more)
-	<-w.done
-}
+func (w *Waiting) Stop() { w.stop() }
 
-func (w *Waiting) watch() {
-	defer close(w.done)
+func (w *Waiting) watch(ctx context.Context) {
 	tick := time.NewTicker(waitFirst / 4)
 	defer tick.Stop()
 	for {
 		select {
-		case <-w.more:
+		case <-ctx.Done():
 			return
 		case now := <-tick.C:
 			w.look(now)

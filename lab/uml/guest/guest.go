@@ -21,6 +21,7 @@ import (
 	"linktrial/internal/backoff"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
+	"linktrial/internal/service"
 	"linktrial/lab/netns"
 )
 
@@ -94,11 +95,7 @@ func (g *guest) run(ctx context.Context) (err error) {
 		return err
 	}
 	g.trace = job.Trace
-	ctx, cancel := context.WithCancel(ctx)
-	var clock sync.WaitGroup
-	clock.Go(func() { g.reportTime(ctx) })
-	defer clock.Wait()
-	defer cancel()
+	defer service.Go(ctx, g.reportTime)()
 	if len(job.Probe) > 0 {
 		if err := g.probe(ctx, job.Probe); err != nil {
 			return err
