@@ -28,7 +28,7 @@ describe('viewOf', () => {
       line: 8,
       locked: false,
     })
-    expect(v.limits).toEqual({ connect: '10s', transfer: '60s', attempts: '2', pause: '' })
+    expect(v.limits).toEqual({ connect: '10s', transfer: '60s', attempts: '2', pause: '', wait: '' })
   })
   it('says what is in the text alone, and where', () => {
     const v = plan('decola-2006')
@@ -68,6 +68,13 @@ describe('viewOf', () => {
     expect(turned('in-band')).toBe(text)
     expect(turned('out-of-band')).toBe('name: a\ncontrol: out-of-band\n')
     expect(viewOf(readText('control: in-band\n')).controlShare).toBe('')
+  })
+  it('has every limit, and leaves shared ones to the text', () => {
+    expect(viewOf(readText('limits: {wait: 30m, pause: 2s}\n')).limits).toMatchObject({ wait: '30m', pause: '2s' })
+    const shared = viewOf(readText('limits: &l {wait: 30m}\ngroups: [{name: a, limits: *l}]\n'))
+    expect(shared.limits).toBeUndefined()
+    expect(shared.inText[0]).toMatchObject({ key: 'groups' })
+    expect(shared.inText[1]).toMatchObject({ key: 'limits', line: 1 })
   })
   it('bears anything', () => {
     expect(viewOf(readText('')).treatments).toEqual([])

@@ -33,6 +33,7 @@ export interface InText {
   what: string
   line: number
 }
+export const limitKeys = ['connect', 'transfer', 'attempts', 'pause', 'wait'] as const
 export interface PlanView {
   name: string
   title: string
@@ -47,7 +48,8 @@ export interface PlanView {
   iterations: string
   order: string
   seed: string
-  limits: { connect: string; transfer: string; attempts: string; pause: string }
+  /** undefined: in the text alone. */
+  limits: Record<(typeof limitKeys)[number], string> | undefined
   control: string
   /** Of the trials' time, with control over the radio: "10 %". */
   controlShare: string
@@ -83,6 +85,7 @@ const tells: Record<string, (v: unknown) => string> = {
   radio: () => 'shared with other places of the text',
   topology: () => 'shared with other places of the text',
   treatments: () => 'shared with other places of the text',
+  limits: () => 'shared with other places of the text',
 }
 
 export function viewOf(p: PlanText): PlanView {
@@ -102,12 +105,7 @@ export function viewOf(p: PlanText): PlanView {
     iterations: shown(v.iterations),
     order: shown(v.order),
     seed: shown(v.seed),
-    limits: {
-      connect: shown(limits.connect),
-      transfer: shown(limits.transfer),
-      attempts: shown(limits.attempts),
-      pause: shown(limits.pause),
-    },
+    limits: free(['limits'], Object.fromEntries(limitKeys.map((k) => [k, shown(limits[k])])) as PlanView['limits']),
     control: shown(v.control),
     controlShare: shown(v.control_share),
     sampleInterval: shown(v.sample_interval),
@@ -123,6 +121,7 @@ export function viewOf(p: PlanText): PlanView {
     sweep: view.sweep,
     probes: view.probes,
     valid: view.valid,
+    limits: view.limits,
   }
   for (const key of Object.keys(tells)) {
     if (v[key] === undefined || (key in own && own[key] !== undefined)) continue

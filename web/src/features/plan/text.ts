@@ -124,7 +124,8 @@ function scalar(value: unknown): string {
   return plain && typeof readText(`k: ${value}`).doc.get('k') === 'string' ? value : JSON.stringify(value)
 }
 
-function inFlow(value: unknown): string {
+/** A value as YAML in one line. */
+export function inFlow(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(inFlow).join(', ')}]`
   if (value !== null && typeof value === 'object')
     return `{${Object.entries(value)
