@@ -1,7 +1,7 @@
 // Package provenance records the state of a node that can matter to a figure:
-// kernel, TCP settings, interfaces, queueing, drivers, priority, battery. Comes in: the
+// kernel, TCP settings, interfaces, queueing, drivers, priority. Comes in: the
 // kernel's own files and sockets, in the network namespace of the agent. Goes
-// out: [journal.Provenance], [Battery].
+// out: [journal.Provenance].
 package provenance
 
 import (
