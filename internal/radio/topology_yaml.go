@@ -13,7 +13,7 @@ import (
 // if any, is [yamldoc.Problems].
 func ParseTopology(file string, data []byte) (*Topology, error) {
 	d := yamldoc.Parse(file, data)
-	r := d.Root().Mapping("name", "title", "source", "stations", "links", "second_radio", "notes")
+	r := topologyKeys.Read(d.Root())
 	t := &Topology{
 		Name:   name(r.Field("name")),
 		Title:  r.Field("title").Required().Label(""),
@@ -22,7 +22,7 @@ func ParseTopology(file string, data []byte) (*Topology, error) {
 		Hash:   hash(data),
 	}
 	if v := r.Field("second_radio"); v.Present() {
-		m := v.Mapping("radio", "source")
+		m := secondRadioKeys.Read(v)
 		t.Second = &SecondRadio{Radio: name(m.Field("radio")), Source: source(m.Field("source"))}
 	}
 	var unknown []string
@@ -65,9 +65,9 @@ func ParseTopology(file string, data []byte) (*Topology, error) {
 // the others of a list that is too long are not read.
 func upToThree(v yamldoc.Value, what string) []yamldoc.Value {
 	list := v.List()
-	if len(list) > 3 {
-		v.Problem("expected at most 3 %s, found %d", what, len(list))
-		list = list[:3]
+	if len(list) > maxStations {
+		v.Problem("expected at most %d %s, found %d", maxStations, what, len(list))
+		list = list[:maxStations]
 	}
 	return list
 }
@@ -83,12 +83,12 @@ func (t *Topology) Station(role Role) *Station {
 }
 
 func station(v yamldoc.Value, others []Station) (s Station, elevationKnown bool) {
-	m := v.Mapping("name", "role", "latitude", "longitude", "elevation", "moves")
+	m := stationKeys.Read(v)
 	s = Station{
 		Name:      m.Field("name").Required().Label(""),
-		Role:      Role(m.Field("role").Required().OneOf("", string(RoleClient), string(RoleRelay), string(RoleServer))),
-		Latitude:  m.Field("latitude").Required().Float(0, -90, 90),
-		Longitude: m.Field("longitude").Required().Float(0, -180, 180),
+		Role:      Role(m.Word("role")),
+		Latitude:  m.Number("latitude"),
+		Longitude: m.Number("longitude"),
 	}
 	for _, o := range others {
 		if o.Name == s.Name && s.Name != "" {
@@ -111,15 +111,6 @@ func station(v yamldoc.Value, others []Station) (s Station, elevationKnown bool)
 	return s, true
 }
 
-// Bounds of places on the ground, in metres: from below the shore of the Dead Sea
-// to above every summit, and not farther from each other than the other side of the earth.
-const (
-	minElevation = -500
-	maxElevation = 9000
-	maxDistance  = 20_040_000
-	maxWaypoints = 1000
-)
-
 // metres reads a distance of at most hi.
 func metres(v yamldoc.Value, hi float64) float64 {
 	d := v.Metres(0)
@@ -134,14 +125,12 @@ func moves(v yamldoc.Value) *Moves {
 	if !v.Present() {
 		return nil
 	}
-	m := v.Mapping("speed", "waypoints", "return")
-	o := &Moves{SpeedMetresPerSecond: speed(m.Field("speed").Required()), Return: m.Field("return").Bool(false)}
+	m := movesKeys.Read(v)
+	o := &Moves{SpeedMetresPerSecond: speed(m.Field("speed").Required()), Return: m.Bool("return")}
 	wv := m.Field("waypoints").Required()
 	for _, w := range wv.List() {
-		wm := w.Mapping("latitude", "longitude")
-		o.Waypoints = append(o.Waypoints, Waypoint{
-			Latitude: wm.Field("latitude").Required().Float(0, -90, 90), Longitude: wm.Field("longitude").Required().Float(0, -180, 180),
-		})
+		wm := waypointKeys.Read(w)
+		o.Waypoints = append(o.Waypoints, Waypoint{Latitude: wm.Number("latitude"), Longitude: wm.Number("longitude")})
 	}
 	if wv.IsList() && (len(o.Waypoints) == 0 || len(o.Waypoints) > maxWaypoints) {
 		wv.Problem("expected 1 to %d waypoints, found %d", maxWaypoints, len(o.Waypoints))
@@ -174,12 +163,12 @@ const positionTolerance = 0.05
 // link reads a link. Placed reports whether all stations were read without a
 // problem; only then are the link's roles looked up among them.
 func link(v yamldoc.Value, t *Topology, placed bool) Path {
-	m := v.Mapping("between", "distance", "source")
+	m := linkKeys.Read(v)
 	p := Path{Source: source(m.Field("source"))}
 	ends := m.Field("between").Required()
 	var roles []Role
 	for _, e := range ends.List() {
-		role := Role(e.OneOf("", string(RoleClient), string(RoleRelay), string(RoleServer)))
+		role := Role(e.OneOf("", roleWord.Words...))
 		if placed && role != "" && t.Station(role) == nil {
 			e.Problem("no station has the role %s", role)
 		}

@@ -26,6 +26,8 @@ const (
 	TypeDuration Type = "duration"
 	TypeSize     Type = "size"
 	TypeDistance Type = "distance"
+	TypeRate     Type = "rate"
+	TypePattern  Type = "pattern" // text of a stated form
 	TypeWord     Type = "word"
 	TypeMapping  Type = "mapping"
 	TypeList     Type = "list"
@@ -36,15 +38,18 @@ const (
 // Form is what a value may be.
 type Form struct {
 	Type Type
-	// Lo and Hi bound integers, numbers, quantities in their unit, durations in ns, sizes in bytes and
-	// distances in m; of lists, their length.
+	// Lo and Hi bound integers, numbers, quantities in their unit, durations in ns, sizes in bytes,
+	// distances in m and rates in bit/s; of lists, their length (Hi 0: any).
 	Lo, Hi float64
 	// Unit is the unit of a quantity, which stands behind its number.
 	Unit string
 	// Words are those of TypeWord.
 	Words []string
-	// What names a thing that exists: "radio", "protocol"; of TypeAny, what it is for people.
+	// What names a thing that exists: "radio", "protocol"; of TypeAny and TypePattern, what it is
+	// for people.
 	What string
+	// Pattern is the regular expression of TypePattern.
+	Pattern string
 	// Mapping is that of TypeMapping.
 	Mapping *Mapping
 	// Elements are what a list holds (one form), or the forms of TypeEither.
@@ -86,7 +91,15 @@ func Duration(lo, hi time.Duration) Form {
 // Size is a size from lo to hi, in bytes.
 func Size(lo, hi float64) Form { return Form{Type: TypeSize, Lo: lo, Hi: hi} }
 
-// Distance is a distance from lo to hi, in m.
+// Matching is text of a form: what says which, pattern is its regular expression.
+func Matching(what, pattern string) Form {
+	return Form{Type: TypePattern, What: what, Pattern: pattern}
+}
+
+// Rate is a rate from lo to hi, in bit/s.
+func Rate(lo, hi float64) Form { return Form{Type: TypeRate, Lo: lo, Hi: hi} }
+
+// Distance is a distance from lo to hi, in m; a height where lo is negative.
 func Distance(lo, hi float64) Form { return Form{Type: TypeDistance, Lo: lo, Hi: hi} }
 
 // Word is one of the words.
@@ -101,7 +114,7 @@ func Word[W ~string](words ...W) Form {
 // Of is a mapping.
 func Of(m *Mapping) Form { return Form{Type: TypeMapping, Mapping: m} }
 
-// List is lo to hi elements.
+// List is lo to hi elements; hi 0: any number.
 func List(element Form, lo, hi float64) Form {
 	return Form{Type: TypeList, Elements: []Form{element}, Lo: lo, Hi: hi}
 }
@@ -136,20 +149,18 @@ func (f Form) words(section func(name string) string) string {
 		return "number in " + f.Unit + f.optionalBounds()
 	case TypeFlag:
 		return "`true` or `false`"
-	case TypeDuration, TypeDistance:
+	case TypeDuration, TypeDistance, TypeRate, TypeSize:
+		if f.Lo < 0 {
+			return "height, " + f.bounds()
+		}
 		return string(f.Type) + ", " + f.bounds()
-	case TypeSize:
-		return "size, " + f.bounds()
 	case TypeWord:
 		return orList(f.Words)
 	case TypeMapping:
-		if len(f.Mapping.Keys) == 0 {
-			return "mapping of " + f.Mapping.Name
-		}
-		return section(f.Mapping.Name)
+		return f.Mapping.words(section)
 	case TypeList:
-		return fmt.Sprintf("list of at most %s: %s", f.amount(f.Hi), f.Elements[0].words(section))
-	case TypeAny:
+		return f.length() + ": " + f.Elements[0].words(section)
+	case TypeAny, TypePattern:
 		return f.What
 	case TypeEither:
 		parts := make([]string, len(f.Elements))
@@ -162,6 +173,34 @@ func (f Form) words(section func(name string) string) string {
 		return strings.Join(parts, "; or ")
 	}
 	return string(f.Type)
+}
+
+// words says for people what a mapping is: its section, or its keys where it has none.
+func (m *Mapping) words(section func(name string) string) string {
+	switch {
+	case m.Free != nil && m.Free.Type == TypeMapping:
+		return "mapping of " + m.Name + ": " + m.Free.words(section)
+	case len(m.Keys) == 0:
+		return "mapping of " + m.Name
+	case !m.Inline:
+		return section(m.Name)
+	}
+	keys := make([]string, len(m.Keys))
+	for i, k := range m.Keys {
+		keys[i] = "`" + k.Name + "`: " + k.Form.words(section)
+	}
+	return strings.Join(keys, "; ")
+}
+
+// length says how long a list may be.
+func (f Form) length() string {
+	switch f.Hi {
+	case 0:
+		return "list"
+	case f.Lo:
+		return "list of " + f.amount(f.Hi)
+	}
+	return "list of at most " + f.amount(f.Hi)
 }
 
 func orList(words []string) string {
@@ -192,6 +231,8 @@ func (f Form) amount(x float64) string {
 		return shortDuration(time.Duration(x))
 	case TypeSize:
 		return unit.FormatBytes(int64(x))
+	case TypeRate:
+		return unit.FormatRate(x)
 	case TypeDistance:
 		if x >= 1000 {
 			return strconv.FormatFloat(x/1000, 'f', -1, 64) + " km"

@@ -23,7 +23,8 @@ const (
 	number           = `[0-9]*\.?[0-9]+`
 	patternDuration  = `^ *(0|(` + number + ` *(ns|us|µs|μs|ms|s|m|h) *)+)$`
 	patternSize      = `^ *` + number + ` *(B|KB|KiB|MB|MiB|GB|GiB)? *$`
-	patternDistance  = `^ *` + number + ` *(m|km|ft|mi) *$`
+	patternDistance  = number + ` *(m|km|ft|mi) *$`
+	patternRate      = `^ *` + number + ` *(bit/s|kbit/s|Mbit/s|Gbit/s) *$`
 	patternQuantity  = `^ *[-+]?` + number + `([eE][-+]?[0-9]+)? *`
 	patternName      = `^[a-z0-9][a-z0-9-]{0,47}$`
 	patternLine      = `^[^\n\t]*\S[^\n\t]*$`
@@ -120,7 +121,14 @@ func (w schemaWriter) form(f Form) *jsonschema.Schema {
 	case TypeSize:
 		return bounded(&jsonschema.Schema{Types: []string{"string", "integer"}, Pattern: patternSize}, f)
 	case TypeDistance:
-		return &jsonschema.Schema{Type: "string", Pattern: patternDistance}
+		if f.Lo < 0 {
+			return &jsonschema.Schema{Type: "string", Pattern: `^ *-?` + patternDistance}
+		}
+		return &jsonschema.Schema{Type: "string", Pattern: `^ *` + patternDistance}
+	case TypeRate:
+		return &jsonschema.Schema{Type: "string", Pattern: patternRate}
+	case TypePattern:
+		return &jsonschema.Schema{Types: scalars, Pattern: f.Pattern}
 	case TypeWord:
 		s := &jsonschema.Schema{Type: "string"}
 		for _, word := range f.Words {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Mappings lists the mappings of a document that have keys, each name once, in the order in
-// which a reader meets them.
+// Mappings lists the mappings of a document that have keys and a section, each once, in the
+// order in which a reader meets them.
 func (d *Document) Mappings() []*Mapping {
 	var out []*Mapping
 	var meet func(f Form)
@@ -14,8 +14,11 @@ func (d *Document) Mappings() []*Mapping {
 		if slices.Contains(out, m) {
 			return
 		}
-		if len(m.Keys) > 0 {
+		if len(m.Keys) > 0 && !m.Inline {
 			out = append(out, m)
+		}
+		if m.Free != nil {
+			meet(*m.Free)
 		}
 		for _, k := range m.Keys {
 			meet(k.Form)

@@ -32,6 +32,8 @@ type Mapping struct {
 	Keys []Key
 	// Free is what every other key holds, such as the size of each topology; nil: there is none.
 	Free *Form
+	// Inline: documents name the keys where the mapping is a value, and have no section of it.
+	Inline bool
 }
 
 // Key is one key of a mapping.
@@ -39,8 +41,8 @@ type Key struct {
 	Name     string
 	Form     Form
 	Required bool
-	// Default is what holds without the key: a time.Duration, int, bool or string as Form has
-	// it. Nil: nothing holds, or what Unset says.
+	// Default is what holds without the key: a time.Duration, int, float64, bool or string as
+	// Form has it. Nil: nothing holds, or what Unset says.
 	Default any
 	// Unset says for people what holds without the key, where that is no value.
 	Unset string
@@ -141,6 +143,16 @@ func (f Fields) Int(name string) int {
 	return int(f.field(k).Int(int64(def), int64(k.Form.Lo), int64(k.Form.Hi)))
 }
 
+// Number reads a number within its bounds.
+func (f Fields) Number(name string) float64 {
+	k := f.key(name, TypeNumber)
+	def := orZero[float64](k.Default)
+	if k.Required {
+		def = k.Form.Lo
+	}
+	return f.field(k).Float(def, k.Form.Lo, k.Form.Hi)
+}
+
 // Bool reads true or false.
 func (f Fields) Bool(name string) bool {
 	k := f.key(name, TypeFlag)
@@ -151,6 +163,16 @@ func (f Fields) Bool(name string) bool {
 func (f Fields) Word(name string) string {
 	k := f.key(name, TypeWord)
 	return f.field(k).OneOf(orZero[string](k.Default), k.Form.Words...)
+}
+
+// Value is a value that is read in a way of its own, and its form; that a required one is
+// absent is noted.
+func (f Fields) Value(name string) (yamldoc.Value, Form) {
+	k := f.of.Key(name)
+	if k == nil {
+		panic(fmt.Sprintf("yamlschema: %s has no key %q", f.of.Name, name))
+	}
+	return f.field(k), k.Form
 }
 
 func (f Fields) field(k *Key) yamldoc.Value {

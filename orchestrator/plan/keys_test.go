@@ -9,11 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v3"
-
 	"linktrial/internal/docpart"
 	"linktrial/internal/yamlschema"
+	"linktrial/internal/yamlschema/yamlschematest"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/plan"
 )
@@ -39,104 +37,25 @@ var around = map[string]string{
 	"treatments.second_radio": "{topology: two-radios}",
 }
 
+func examples(t *testing.T) *yamlschematest.Examples {
+	t.Helper()
+	cat, _ := kindPlans(t)
+	return &yamlschematest.Examples{Of: plan.Language, Basis: basis, Around: around, Read: func(text []byte) error {
+		_, err := plan.Parse(nil, "p.yaml", text, cat)
+		return err
+	}}
+}
+
 // TestExamplesOfKeys holds that the example of every key is right: a plan that has it is read.
 func TestExamplesOfKeys(t *testing.T) {
-	cat, _ := kindPlans(t)
-	schema := resolved(t)
-	tried := 0
-	try := func(what string, tree map[string]any) {
-		tried++
-		merge(t, tree, around[what])
-		text, err := yaml.Marshal(tree)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := plan.Parse(nil, "p.yaml", text, cat); err != nil {
-			t.Errorf("%s: %v\n%s", what, err, text)
-		}
-		var instance any
-		if err := yaml.Unmarshal(text, &instance); err != nil {
-			t.Fatal(err)
-		}
-		if err := schema.Validate(instance); err != nil {
-			t.Errorf("%s: the JSON Schema refuses the example: %v\n%s", what, err, text)
-		}
-	}
-	var examples func(m *yamlschema.Mapping, within func() (root, here map[string]any))
-	examples = func(m *yamlschema.Mapping, within func() (root, here map[string]any)) {
-		for _, k := range m.Keys {
-			root, here := within()
-			put(t, here, &k)
-			try(m.Name+"."+k.Name, root)
-			if sub := mappingOf(k.Form); sub != nil {
-				examples(sub, func() (root, inner map[string]any) {
-					root, here := within()
-					if here[k.Name] == nil {
-						put(t, here, &k)
-					}
-					return root, first(here[k.Name])
-				})
-			}
-		}
-	}
-	examples(plan.Language.Root, func() (root, here map[string]any) {
-		tree := parsed[map[string]any](t, basis)
-		return tree, tree
-	})
-	if tried < 150 {
+	if tried := examples(t).Run(t); tried < 150 {
 		t.Errorf("%d examples were tried", tried)
 	}
-}
-
-func parsed[T any](t *testing.T, text string) (out T) {
-	t.Helper()
-	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return out
-}
-
-func merge(t *testing.T, into map[string]any, text string) {
-	t.Helper()
-	for key, value := range parsed[map[string]any](t, text) {
-		into[key] = value
-	}
-}
-
-// put gives a mapping the example of a key, and what must stand beside it.
-func put(t *testing.T, into map[string]any, k *yamlschema.Key) {
-	t.Helper()
-	if k.Example == "" || k.Meaning == "" {
-		t.Errorf("key %s has no example or no meaning", k.Name)
-	}
-	for _, other := range k.Instead {
-		delete(into, other)
-	}
-	merge(t, into, k.Beside)
-	into[k.Name] = parsed[any](t, k.Example)
-}
-
-// first is a mapping, or the first of a list of them.
-func first(v any) map[string]any {
-	if list, ok := v.([]any); ok {
-		v = list[0]
-	}
-	return v.(map[string]any)
-}
-
-func resolved(t *testing.T) *jsonschema.Resolved {
-	t.Helper()
-	r, err := plan.Language.JSONSchema().Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 // TestSchemaTakesEveryPlan holds the JSON Schema against plans that the parser takes, and
 // against what it refuses in every mapping.
 func TestSchemaTakesEveryPlan(t *testing.T) {
-	schema := resolved(t)
 	files, err := filepath.Glob("../../plans/*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -145,34 +64,18 @@ func TestSchemaTakesEveryPlan(t *testing.T) {
 	if err != nil || len(files) == 0 || len(kinds) == 0 {
 		t.Fatalf("plans: %v %v (%v)", files, kinds, err)
 	}
+	texts := map[string][]byte{}
 	for _, file := range slices.Concat(files, kinds) {
-		text, err := os.ReadFile(file)
-		if err != nil {
+		if texts[file], err = os.ReadFile(file); err != nil {
 			t.Fatal(err)
 		}
-		tree := parsed[any](t, string(text))
-		if err := schema.Validate(tree); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
 	}
-	for _, wrong := range []string{
+	yamlschematest.Files(t, plan.Language, texts)
+	examples(t).Refused(t,
 		"there_is_no_such_key: 1", "limits: {conect: 10s}", "limits: {connect: ten}", "order: latin", "iterations: 0", "capture: maybe",
 		"seed: -1", "size: 3 parsecs", "treatments: []", "valid: {position: 25 kg}", "valid: {battery: {}}", "flows: [{count: 0}]", "title: \"two\\nlines\"",
 		"name: Capitals", "published: {rows: []}", "sample_interval: [1s]",
-	} {
-		tree := parsed[map[string]any](t, basis)
-		merge(t, tree, "{"+wrong+"}")
-		if err := schema.Validate(tree); err == nil {
-			t.Errorf("the schema takes %s", wrong)
-		}
-		text, err := yaml.Marshal(tree)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := plan.Parse(nil, "p.yaml", text, testCatalog(t)); err == nil {
-			t.Errorf("the parser takes %s", wrong)
-		}
-	}
+	)
 	if _, err := json.Marshal(plan.Language.JSONSchema()); err != nil {
 		t.Error(err)
 	}

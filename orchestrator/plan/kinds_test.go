@@ -18,6 +18,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/yamlschema"
+	"linktrial/internal/yamlschema/yamlschematest"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/plan"
 )
@@ -99,7 +100,7 @@ func TestKindsHaveAllOfTheLanguage(t *testing.T) {
 func (d *declared) use(f yamlschema.Form, v any) {
 	switch v := v.(type) {
 	case map[string]any:
-		m := mappingOf(f)
+		m := yamlschematest.MappingOf(f)
 		if m == nil {
 			return // keys are names of the plan's own, or a driver's
 		}
@@ -120,19 +121,6 @@ func (d *declared) use(f yamlschema.Form, v any) {
 			d.use(f, e)
 		}
 	}
-}
-
-// mappingOf is the mapping with keys that a value of the form is, or that it lists.
-func mappingOf(f yamlschema.Form) *yamlschema.Mapping {
-	if f.Mapping != nil && len(f.Mapping.Keys) > 0 {
-		return f.Mapping
-	}
-	for _, e := range f.Elements {
-		if m := mappingOf(e); m != nil {
-			return m
-		}
-	}
-	return nil
 }
 
 // TestKindsHaveEveryForm holds that what a key alone does not tell is in a plan of

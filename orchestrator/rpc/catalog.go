@@ -15,6 +15,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/driverfolder"
+	"linktrial/internal/radio"
 	"linktrial/internal/yamldoc"
 	"linktrial/internal/yamlschema"
 	"linktrial/orchestrator/catalog"
@@ -74,7 +75,7 @@ func (s *catalogs) GetSource(ctx context.Context, req *connect.Request[linktrial
 }
 
 // languages are the kinds of documents whose keys [catalogs.GetLanguage] answers.
-var languages = []*yamlschema.Document{plan.Language}
+var languages = []*yamlschema.Document{plan.Language, radio.TopologyLanguage}
 
 func (s *catalogs) GetLanguage(ctx context.Context, req *connect.Request[linktrialv1.GetLanguageRequest]) (*connect.Response[linktrialv1.GetLanguageResponse], error) {
 	var names []string

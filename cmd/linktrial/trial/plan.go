@@ -32,7 +32,7 @@ func newPlan(s *setting.Settings) *cobra.Command {
 		GroupID: setting.GroupTrial,
 		Short:   "Write, check and explain plans; save them at the orchestrator, and schedule their start",
 	}
-	cmd.AddCommand(newPlanNew(s), newPlanCheck(s), newPlanExplain(s), newPlanSchema(), newPlanList(s), newPlanShow(s), newPlanSave(s), newPlanDelete(s),
+	cmd.AddCommand(newPlanNew(s), newPlanCheck(s), newPlanExplain(s), newSchema("plan", "plans", "linktrial plan check", plan.Language), newPlanList(s), newPlanShow(s), newPlanSave(s), newPlanDelete(s),
 		newPlanSchedule(s), newPlanSchedules(s), newPlanUnschedule(s), newPlanPauseSchedule(s), newPlanResumeSchedule(s))
 	return cmd
 }

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -72,25 +71,4 @@ func writeNew(cmd *cobra.Command, s *setting.Settings, file, text string) error 
 	}
 	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
-}
-
-func newPlanSchema() *cobra.Command {
-	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of plans, for editors",
-		Long: `Schema prints what a plan may hold as JSON Schema 2020-12. An editor that knows it completes
-keys, explains them, and marks what is wrong as you type. What names exist, and what two keys say
-together, 'linktrial plan check' knows alone.
-
-An editor with the YAML language server takes the schema from the first line of a plan:
-
-  # yaml-language-server: $schema=plan.schema.json`,
-		Example: `  linktrial plan schema > plan.schema.json`,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			e := json.NewEncoder(cmd.OutOrStdout())
-			e.SetIndent("", "  ")
-			return e.Encode(plan.Language.JSONSchema())
-		},
-	}
 }

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,14 +50,4 @@ func TestPlanNew(t *testing.T) {
 	require.NoFileExists(t, other)
 	_, err = planCommand(t, "new", filepath.Join(dir, "none", "first"))
 	require.ErrorContains(t, err, "no such file or directory")
-}
-
-func TestPlanSchema(t *testing.T) {
-	out, err := planCommand(t, "schema")
-	require.NoError(t, err)
-	var schema struct {
-		Properties map[string]struct{ Description string }
-	}
-	require.NoError(t, json.Unmarshal([]byte(out), &schema))
-	require.Equal(t, "Passes over all treatments.", schema.Properties["iterations"].Description)
 }

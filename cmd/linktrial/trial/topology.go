@@ -33,7 +33,8 @@ func newTopology(s *setting.Settings) *cobra.Command {
 		GroupID: setting.GroupNodes,
 		Short:   "List, show, save and delete topologies at the orchestrator",
 	}
-	cmd.AddCommand(newTopologyList(s), newTopologyShow(s), newTopologySave(s), newTopologyDelete(s))
+	cmd.AddCommand(newTopologyList(s), newTopologyShow(s), newTopologySave(s), newTopologyDelete(s),
+		newSchema("topology", "topologies", "linktrial topology save", radio.TopologyLanguage))
 	return cmd
 }
 
