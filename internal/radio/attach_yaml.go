@@ -14,12 +14,12 @@ func attach(v yamldoc.Value) *Attach {
 	if !v.Present() {
 		return nil
 	}
-	m := v.Mapping("reach", "source", "interface", "mtu", "roles")
+	m := attachKeys.Read(v)
 	a := &Attach{Reach: strings.TrimSpace(m.Field("reach").Required().String("")), Source: source(m.Field("source")), Interface: interfaceName(m.Field("interface"))}
-	if f := m.Field("mtu"); f.Present() {
-		a.MTUBytes = bounded(f, minMTU, maxMTU)
+	if m.Field("mtu").Present() {
+		a.MTUBytes = size(m, "mtu")
 	}
-	rm := m.Field("roles").Mapping(string(RoleClient), string(RoleRelay), string(RoleServer))
+	rm := rolesKeys.Read(m.Field("roles"))
 	for _, key := range rm.Keys() {
 		if a.Roles == nil {
 			a.Roles = map[Role]AttachRole{}
@@ -30,7 +30,7 @@ func attach(v yamldoc.Value) *Attach {
 }
 
 func attachRole(v yamldoc.Value) AttachRole {
-	m := v.Mapping("interface", "address", "radio", "routes", "forwarding")
+	m := attachRoleKeys.Read(v)
 	r := AttachRole{Interface: interfaceName(m.Field("interface"))}
 	if f := m.Field("address"); f.Present() {
 		p, err := netip.ParsePrefix(f.String(""))
@@ -42,7 +42,7 @@ func attachRole(v yamldoc.Value) AttachRole {
 	}
 	r.Radio = address(m.Field("radio"))
 	for _, e := range m.Field("routes").List() {
-		em := e.Mapping("to", "via")
+		em := routeKeys.Read(e)
 		f := em.Field("to").Required()
 		p, err := netip.ParsePrefix(f.String(""))
 		if f.Present() && (err != nil || p != p.Masked()) {

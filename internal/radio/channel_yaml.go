@@ -4,102 +4,49 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"linktrial/internal/yamldoc"
+	"linktrial/internal/yamlschema"
 )
 
-// modelKeys is a model and the keys of its figures.
-type modelKeys struct {
-	model ChannelModel
-	keys  []string
-}
-
-// channelModels is every model and the keys of its figures, in the order in
-// which messages list them.
-var channelModels = []modelKeys{
-	{ChannelPerfect, nil},
-	{ChannelUniform, []string{"loss"}},
-	{ChannelGilbertElliott, []string{"slot", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"}},
-	{ChannelMarkov, []string{"slot", "alpha", "beta"}},
-	{ChannelOnOff, []string{"loss", "period_min", "period_max", "on_factor", "off_factor"}},
-	{ChannelHiddenMarkov, []string{"transition", "bit_error_rates", "target_bit_error_rate"}},
-	{ChannelOutages, []string{"times", "period", "length", "offset", "loss"}},
-	{ChannelTrace, []string{"file", "repeat"}},
-	{ChannelMobility, []string{"step", "exponent", "reference", "reference_snr", "levels"}},
-	{ChannelCombined, []string{"parts"}},
-}
-
-// channelKeys is "model" and every figure of any model.
-func channelKeys() []string {
-	keys := []string{"model"}
-	for _, m := range channelModels {
-		for _, k := range m.keys {
-			if !slices.Contains(keys, k) {
-				keys = append(keys, k)
-			}
-		}
-	}
-	return keys
-}
-
-func modelNames(but ...ChannelModel) []string {
-	var out []string
-	for _, m := range channelModels {
-		if !slices.Contains(but, m.model) {
-			out = append(out, string(m.model))
-		}
-	}
-	return out
-}
-
-// channel reads an error process. It accepts only the keys of its model, and
+// channel reads an error process, one of models. It accepts only the keys of its model, and
 // requires those that have no default.
-func (pp *profileParser) channel(m yamldoc.Mapping, but ...ChannelModel) Channel {
-	c := Channel{Model: ChannelModel(m.Field("model").Required().OneOf("", modelNames(but...)...))}
-	probability := func(key string, lo float64) float64 { return m.Field(key).Required().Float(lo, lo, 1) }
-	slot := func() time.Duration {
-		f := m.Field("slot")
-		if !f.Present() {
-			return 0
-		}
-		return atLeast(f, minSlot)
+func (pp *profileParser) channel(m yamldoc.Mapping, models variants) Channel {
+	c := Channel{Model: ChannelModel(m.Field("model").Required().OneOf("", models.words()...))}
+	if c.Model == "" {
+		return c // the model's own problem is noted
 	}
+	f := models.of(string(c.Model)).Fields(m)
 	switch c.Model {
 	case ChannelUniform:
-		c.Loss = probability("loss", 0)
+		c.Loss = f.Number("loss")
 	case ChannelGilbertElliott:
-		c.Slot = slot()
-		c.GoodToBad = probability("good_to_bad", 0)
-		c.BadToGood = m.Field("bad_to_good").Required().Float(1, 1e-9, 1)
-		c.LossGood = m.Field("loss_good").Float(0, 0, 1)
-		c.LossBad = m.Field("loss_bad").Float(1, 0, 1)
+		c.Slot = span(f, "slot")
+		c.GoodToBad, c.BadToGood = f.Number("good_to_bad"), f.Number("bad_to_good")
+		c.LossGood, c.LossBad = f.Number("loss_good"), f.Number("loss_bad")
 	case ChannelMarkov:
-		c.Slot = slot()
-		c.Alpha = probability("alpha", 0)
-		c.Beta = m.Field("beta").Required().Float(1, 1e-9, 1)
+		c.Slot = span(f, "slot")
+		c.Alpha, c.Beta = f.Number("alpha"), f.Number("beta")
 	case ChannelOnOff:
-		c.Loss, c.OnOff = probability("loss", 0), onOff(m)
+		c.Loss, c.OnOff = f.Number("loss"), onOff(f)
 	case ChannelHiddenMarkov:
-		c.Hidden = hiddenMarkov(m)
+		c.Hidden = hiddenMarkov(f)
 	case ChannelOutages:
-		c.Outages = outages(m)
+		c.Outages = outages(f)
 	case ChannelTrace:
-		c.Trace = pp.trace(m)
+		c.Trace = pp.trace(f)
 	case ChannelMobility:
-		c.Mobility = mobility(m)
+		c.Mobility = mobility(f)
 	case ChannelCombined:
-		parts := m.Field("parts").Required()
+		parts := f.Field("parts").Required()
 		for _, v := range parts.List() {
-			c.Parts = append(c.Parts, pp.channel(v.Mapping(channelKeys()...), ChannelCombined))
+			c.Parts = append(c.Parts, pp.channel(siteChannelKeys.Read(v).Mapping, simpleModels))
 		}
 		if parts.IsList() && len(c.Parts) < 2 {
 			parts.Problem("expected at least two processes to combine, found %d", len(c.Parts))
 		}
-	case "":
-		return c // the model's own problem is noted
 	}
 	refuseOtherModels(m, c.Model)
 	return c
@@ -107,36 +54,22 @@ func (pp *profileParser) channel(m yamldoc.Mapping, but ...ChannelModel) Channel
 
 // refuseOtherModels notes a problem for each figure that is not the model's.
 func refuseOtherModels(m yamldoc.Mapping, model ChannelModel) {
-	i := slices.IndexFunc(channelModels, func(x modelKeys) bool { return x.model == model })
-	keys := channelModels[i].keys
+	of := channelModels.of(string(model))
 	has := "none"
-	if len(keys) > 0 {
-		has = strings.Join(keys, ", ")
+	if own := (variants{{keys: of}}).names(); len(own) > 0 {
+		has = strings.Join(own, ", ")
 	}
-	for _, key := range channelKeys()[1:] {
-		if f := m.Field(key); f.Present() && !slices.Contains(keys, key) {
+	for _, key := range channelModels.others(of) {
+		if f := m.Field(key); f.Present() {
 			f.Problem("a %s channel has no such figure; its figures: %s", model, has)
 		}
 	}
 }
 
-// atLeast reads a duration of at most maxDelay.
-func atLeast(v yamldoc.Value, lo time.Duration) time.Duration {
-	d := delay(v)
-	if d < lo {
-		v.Problem("expected at least %s, found %s", lo, d)
-		return lo
-	}
-	return d
-}
-
-func onOff(m yamldoc.Mapping) *OnOff {
+func onOff(m yamlschema.Fields) *OnOff {
 	o := &OnOff{
-		PeriodMin: atLeast(m.Field("period_min").Required(), 0), PeriodMax: atLeast(m.Field("period_max").Required(), 0),
-		OnFactor: m.Field("on_factor").Float(1.5, 0, 1e6), OffFactor: m.Field("off_factor").Float(0.5, 0, 1e6),
-	}
-	if f := m.Field("period_min"); f.Present() && o.PeriodMin < minSlot {
-		f.Problem("expected at least %s, found %s", minSlot, o.PeriodMin)
+		PeriodMin: span(m, "period_min"), PeriodMax: span(m, "period_max"),
+		OnFactor: m.Number("on_factor"), OffFactor: m.Number("off_factor"),
 	}
 	if f := m.Field("period_max"); f.OK() && m.Field("period_min").OK() && o.PeriodMax < o.PeriodMin {
 		f.Problem("%s is shorter than period_min, %s", o.PeriodMax, o.PeriodMin)
@@ -148,12 +81,9 @@ func onOff(m yamldoc.Mapping) *OnOff {
 	return o
 }
 
-const (
-	maxStates    = 16
-	rowTolerance = 1e-6 // matrices are printed with five digits, rounded so that rows sum to one
-)
+const rowTolerance = 1e-6 // matrices are printed with five digits, rounded so that rows sum to one
 
-func hiddenMarkov(m yamldoc.Mapping) *HiddenMarkov {
+func hiddenMarkov(m yamlschema.Fields) *HiddenMarkov {
 	h := &HiddenMarkov{}
 	tv := m.Field("transition").Required()
 	rows := tv.List()
@@ -207,25 +137,18 @@ func hiddenMarkov(m yamldoc.Mapping) *HiddenMarkov {
 	return h
 }
 
-const maxOutages = 10_000
-
-func outages(m yamldoc.Mapping) *Outages {
-	o := &Outages{Loss: m.Field("loss").Float(1, 0, 1)}
+func outages(m yamlschema.Fields) *Outages {
+	o := &Outages{Loss: m.Number("loss")}
 	times, period := m.Field("times"), m.Field("period")
 	if times.Present() == period.Present() {
 		m.Field("model").Problem("outages: expected either times or period and length")
 		return o
 	}
 	if period.Present() {
-		o.Period = moment(period)
-		o.Length = moment(m.Field("length").Required())
-		o.Offset = moment(m.Field("offset"))
-		switch {
-		case o.Period < minSlot:
-			period.Problem("expected at least %s, found %s", minSlot, o.Period)
-			o.Period = minSlot
-		case period.OK() && m.Field("length").OK() && o.Length > o.Period:
-			m.Field("length").Problem("%s is longer than the period, %s", o.Length, o.Period)
+		length := m.Field("length").Required()
+		o.Period, o.Length, o.Offset = span(m, "period"), span(m, "length"), span(m, "offset")
+		if period.OK() && length.OK() && o.Length > o.Period {
+			length.Problem("%s is longer than the period, %s", o.Length, o.Period)
 		}
 		return o
 	}
@@ -240,8 +163,8 @@ func outages(m yamldoc.Mapping) *Outages {
 		return o
 	}
 	for _, v := range list {
-		om := v.Mapping("start", "end")
-		x := Outage{Start: moment(om.Field("start").Required()), End: moment(om.Field("end").Required())}
+		om := outageKeys.Read(v)
+		x := Outage{Start: span(om, "start"), End: span(om, "end")}
 		switch {
 		case !v.IsMapping() || !om.Field("start").OK() || !om.Field("end").OK():
 		case x.End <= x.Start:
@@ -254,23 +177,10 @@ func outages(m yamldoc.Mapping) *Outages {
 	return o
 }
 
-// maxMoment bounds moments within a trial.
-const maxMoment = 7 * 24 * time.Hour
-
-// moment reads a duration of at most maxMoment.
-func moment(v yamldoc.Value) time.Duration {
-	d := v.Duration(0)
-	if d > maxMoment {
-		v.Problem("expected at most %s, found %s", maxMoment, d)
-		return maxMoment
-	}
-	return d
-}
-
-func (pp *profileParser) trace(m yamldoc.Mapping) *Trace {
+func (pp *profileParser) trace(m yamlschema.Fields) *Trace {
 	f := m.Field("file").Required()
 	name := f.String("")
-	repeat := m.Field("repeat").Bool(false)
+	repeat := m.Bool("repeat")
 	if name == "" {
 		return &Trace{Step: time.Second, Loss: []float64{0}}
 	}
@@ -302,26 +212,23 @@ func (pp *profileParser) trace(m yamldoc.Mapping) *Trace {
 	return read
 }
 
-func mobility(m yamldoc.Mapping) *Mobility {
-	mo := &Mobility{Step: time.Second}
-	if f := m.Field("step"); f.Present() {
-		mo.Step = atLeast(f, 10*time.Millisecond)
-	}
+func mobility(m yamlschema.Fields) *Mobility {
+	mo := &Mobility{Step: span(m, "step")}
 	byDistance, bySNR := false, false
 	lv := m.Field("levels").Required()
 	for _, v := range lv.List() {
-		lm := v.Mapping("up_to", "min_snr", "rate", "loss")
-		l := Level{RateBitsPerSecond: rate(lm.Field("rate").Required()), Loss: lm.Field("loss").Required().Float(0, 0, 1)}
+		lm := levelKeys.Read(v)
+		l := Level{RateBitsPerSecond: rate(lm, "rate"), Loss: lm.Number("loss")}
 		up, snr := lm.Field("up_to"), lm.Field("min_snr")
 		if v.IsMapping() && up.Present() == snr.Present() {
 			v.Problem("expected either up_to or min_snr")
 		}
 		if up.Present() {
 			byDistance = true
-			l.UpToMetres = metres(up, maxDistance)
+			l.UpToMetres = metres(lm, "up_to")
 		} else {
 			bySNR = true
-			x := snr.Float(0, -200, 200)
+			x := lm.Number("min_snr")
 			l.MinSNR = &x
 		}
 		if n := len(mo.Levels); n > 0 && v.IsMapping() && m.OK() {
@@ -339,9 +246,10 @@ func mobility(m yamldoc.Mapping) *Mobility {
 		lv.Problem("expected at least one level")
 	}
 	if bySNR {
-		mo.Exponent = m.Field("exponent").Required().Float(2, 1, 10)
-		mo.ReferenceSNR = m.Field("reference_snr").Required().Float(0, -200, 200)
-		mo.ReferenceMetres = metres(m.Field("reference").Required(), maxDistance)
+		for _, key := range []string{"exponent", "reference_snr", "reference"} {
+			m.Field(key).Required()
+		}
+		mo.Exponent, mo.ReferenceSNR, mo.ReferenceMetres = m.Number("exponent"), m.Number("reference_snr"), metres(m, "reference")
 		if mo.ReferenceMetres <= 0 {
 			m.Field("reference").Problem("expected a distance of more than 0")
 			mo.ReferenceMetres = 1

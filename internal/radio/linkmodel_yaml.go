@@ -15,14 +15,14 @@ func (pp *profileParser) figure(name string, value float64, unit, source string)
 
 func (pp *profileParser) queue(f yamldoc.Value, mtu int, mtuAt yamldoc.Value) Queue {
 	var q Queue
-	qm := f.Mapping("bytes", "packets", "red", "source")
+	qm := queueKeys.Read(f)
 	if b := qm.Field("bytes"); b.Present() {
-		q.Bytes = bounded(b, 1, maxQueueBytes)
+		q.Bytes = size(qm, "bytes")
 		if q.Bytes > 0 && q.Bytes < mtu && mtuAt.Mapping().Field("value").OK() {
 			b.Problem("%d B, no packet of the MTU (%d B) would fit", q.Bytes, mtu)
 		}
 	}
-	q.Packets = int(qm.Field("packets").Int(0, 1, maxQueueCount))
+	q.Packets = qm.Int("packets")
 	if !qm.Field("bytes").Present() && !qm.Field("packets").Present() && f.IsMapping() {
 		f.Problem("expected a bound in bytes, packets or both")
 	}
@@ -31,11 +31,10 @@ func (pp *profileParser) queue(f yamldoc.Value, mtu int, mtuAt yamldoc.Value) Qu
 		pp.figure("queue", float64(q.Bytes), "B", src)
 	}
 	if v := qm.Field("red"); v.Present() {
-		rm := v.Mapping("min", "max", "weight", "max_probability", "gentle", "ecn")
+		rm := redKeys.Read(v)
 		q.RED = &RED{
-			MinBytes: bounded(rm.Field("min").Required(), 0, maxQueueBytes), MaxBytes: bounded(rm.Field("max").Required(), 1, maxQueueBytes),
-			Weight: rm.Field("weight").Required().Float(1, 1e-9, 1), MaxProbability: rm.Field("max_probability").Required().Float(1, 1e-9, 1),
-			Gentle: rm.Field("gentle").Bool(false), ECN: rm.Field("ecn").Bool(false),
+			MinBytes: size(rm, "min"), MaxBytes: size(rm, "max"), Weight: rm.Number("weight"), MaxProbability: rm.Number("max_probability"),
+			Gentle: rm.Bool("gentle"), ECN: rm.Bool("ecn"),
 		}
 		switch {
 		case !rm.Field("max").OK() || !rm.Field("min").OK() || !f.OK():
@@ -54,8 +53,8 @@ func (pp *profileParser) framing(v yamldoc.Value) *Framing {
 	if !v.Present() {
 		return nil
 	}
-	m := v.Mapping("frame", "header", "source")
-	f := &Framing{FrameBytes: bounded(m.Field("frame").Required(), 1, maxMTU), HeaderBytes: bounded(m.Field("header").Required(), 0, maxMTU)}
+	m := framingKeys.Read(v)
+	f := &Framing{FrameBytes: size(m, "frame"), HeaderBytes: size(m, "header")}
 	if m.Field("frame").OK() && m.Field("header").OK() && f.FrameBytes <= f.HeaderBytes {
 		m.Field("frame").Problem("a frame of %d B with a header of %d B has no room for data", f.FrameBytes, f.HeaderBytes)
 	}
@@ -90,30 +89,27 @@ func (pp *profileParser) fec(v yamldoc.Value) *FEC {
 	if !v.Present() {
 		return nil
 	}
-	m := v.Mapping("code", "block", "data", "interleaving", "rate", "residual_bit_error_rate", "source")
-	f := &FEC{Code: FECCode(m.Field("code").Required().OneOf("", string(FECReedSolomon), string(FECConvolutional)))}
+	m := fecKeys.Read(v)
+	f := &FEC{Code: FECCode(m.Word("code"))}
 	src := source(m.Field("source"))
-	only := func(code string, keys ...string) {
-		for _, k := range keys {
-			if x := m.Field(k); x.Present() {
-				x.Problem("belongs to a %s code", code)
+	for _, other := range fecCodes {
+		for _, k := range other.keys.Keys {
+			if x := m.Field(k.Name); f.Code != "" && string(f.Code) != other.keys.Name && x.Present() {
+				x.Problem("belongs to a %s code", other.keys.Name)
 			}
 		}
 	}
 	switch f.Code {
 	case FECReedSolomon:
-		only("convolutional", "rate", "residual_bit_error_rate")
-		f.BlockSymbols = int(m.Field("block").Required().Int(255, 3, 255)) // of GF(2^8)
-		f.DataSymbols = int(m.Field("data").Required().Int(223, 1, 255))
-		f.InterleavingDepth = int(m.Field("interleaving").Int(1, 1, 1024))
+		of := fecCodes.of(string(f.Code)).Fields(m.Mapping)
+		f.BlockSymbols, f.DataSymbols, f.InterleavingDepth = of.Int("block"), of.Int("data"), of.Int("interleaving")
 		if m.Field("data").OK() && m.Field("block").OK() && f.DataSymbols >= f.BlockSymbols {
 			m.Field("data").Problem("%d symbols of data in a block of %d leave none to correct with", f.DataSymbols, f.BlockSymbols)
 		}
 		f.CodeRate = float64(f.DataSymbols) / float64(f.BlockSymbols)
 	case FECConvolutional:
-		only("reed-solomon", "block", "data", "interleaving")
 		f.CodeRate = share(m.Field("rate").Required())
-		f.ResidualBER = m.Field("residual_bit_error_rate").Required().Float(1e-5, 1e-15, 0.5)
+		f.ResidualBER = fecCodes.of(string(f.Code)).Fields(m.Mapping).Number("residual_bit_error_rate")
 	}
 	pp.figure("fec.rate", f.CodeRate, "bit/bit", src)
 	return f
@@ -123,12 +119,8 @@ func (pp *profileParser) arq(v yamldoc.Value, framed bool) *ARQ {
 	if !v.Present() {
 		return nil
 	}
-	m := v.Mapping("nack_timer", "persistence", "in_order", "source")
-	a := &ARQ{
-		NACKTimerFrames: int(m.Field("nack_timer").Required().Int(1, 0, 100_000)),
-		Persistence:     int(m.Field("persistence").Required().Int(0, 0, 10_000)),
-		InOrder:         m.Field("in_order").Bool(true),
-	}
+	m := arqKeys.Read(v)
+	a := &ARQ{NACKTimerFrames: m.Int("nack_timer"), Persistence: m.Int("persistence"), InOrder: m.Bool("in_order")}
 	src := source(m.Field("source"))
 	pp.figure("arq.nack_timer", float64(a.NACKTimerFrames), "frames", src)
 	pp.figure("arq.persistence", float64(a.Persistence), "retransmissions", src)
@@ -142,7 +134,7 @@ func (pp *profileParser) access(v yamldoc.Value, e *Emulation) *Access {
 	if !v.Present() {
 		return nil
 	}
-	m := v.Mapping("tdma", "csma", "source")
+	m := accessKeys.Read(v)
 	source(m.Field("source"))
 	t, c := m.Field("tdma"), m.Field("csma")
 	if v.IsMapping() && t.Present() == c.Present() {
@@ -153,32 +145,22 @@ func (pp *profileParser) access(v yamldoc.Value, e *Emulation) *Access {
 	}
 	a := &Access{}
 	if t.Present() {
-		tm := t.Mapping("slot", "guard", "owners")
-		a.TDMA = &TDMA{Slot: atLeast(tm.Field("slot").Required(), 0), Guard: delay(tm.Field("guard"))}
-		if f := tm.Field("slot"); f.Present() && a.TDMA.Slot < minSlot {
-			f.Problem("expected at least %s, found %s", minSlot, a.TDMA.Slot)
-		}
+		tm := tdmaKeys.Read(t)
+		a.TDMA = &TDMA{Slot: span(tm, "slot"), Guard: span(tm, "guard")}
 		owners := tm.Field("owners").Required()
 		for _, o := range owners.List() {
-			a.TDMA.Owners = append(a.TDMA.Owners, Role(o.OneOf("", string(RoleClient), string(RoleRelay), string(RoleServer))))
+			a.TDMA.Owners = append(a.TDMA.Owners, Role(o.OneOf("", roleWord.Words...)))
 		}
-		if owners.IsList() && (len(a.TDMA.Owners) == 0 || len(a.TDMA.Owners) > 1000) {
-			owners.Problem("expected 1 to 1000 slots, found %d", len(a.TDMA.Owners))
+		if owners.IsList() && (len(a.TDMA.Owners) == 0 || len(a.TDMA.Owners) > maxOwners) {
+			owners.Problem("expected 1 to %d slots, found %d", maxOwners, len(a.TDMA.Owners))
 		}
 		if airtime := e.unitAirtime(); m.OK() && airtime > a.TDMA.Slot-a.TDMA.Guard && a.TDMA.Slot > 0 {
 			t.Problem("the longest transmission takes %s at the profile's rate and does not fit into a slot of %s with a guard of %s", airtime.Round(time.Microsecond), a.TDMA.Slot, a.TDMA.Guard)
 		}
 	}
 	if c.Present() {
-		cm := c.Mapping("difs", "slot", "window_min", "window_max", "retries")
-		a.CSMA = &CSMA{
-			DIFS: delay(cm.Field("difs").Required()), Slot: atLeast(cm.Field("slot").Required(), 0),
-			WindowMin: int(cm.Field("window_min").Required().Int(1, 1, 1<<20)), WindowMax: int(cm.Field("window_max").Required().Int(1<<20, 1, 1<<20)),
-			Retries: int(cm.Field("retries").Required().Int(0, 0, 1000)),
-		}
-		if f := cm.Field("slot"); f.Present() && a.CSMA.Slot < minSlot {
-			f.Problem("expected at least %s, found %s", minSlot, a.CSMA.Slot)
-		}
+		cm := csmaKeys.Read(c)
+		a.CSMA = &CSMA{DIFS: span(cm, "difs"), Slot: span(cm, "slot"), WindowMin: cm.Int("window_min"), WindowMax: cm.Int("window_max"), Retries: cm.Int("retries")}
 		if cm.Field("window_max").OK() && cm.Field("window_min").OK() && a.CSMA.WindowMax < a.CSMA.WindowMin {
 			cm.Field("window_max").Problem("%d is less than window_min, %d", a.CSMA.WindowMax, a.CSMA.WindowMin)
 		}
@@ -205,8 +187,8 @@ func (pp *profileParser) reordering(v yamldoc.Value) *Reordering {
 	if !v.Present() {
 		return nil
 	}
-	m := v.Mapping("share", "delay", "source")
-	r := &Reordering{Share: m.Field("share").Required().Float(0, 0, 1), Delay: delay(m.Field("delay").Required())}
+	m := reorderingKeys.Read(v)
+	r := &Reordering{Share: m.Number("share"), Delay: span(m, "delay")}
 	src := source(m.Field("source"))
 	pp.figure("reordering.share", r.Share, "", src)
 	pp.figure("reordering.delay", r.Delay.Seconds()*1e3, "ms", src)
@@ -217,8 +199,8 @@ func (pp *profileParser) duplication(v yamldoc.Value) *Duplication {
 	if !v.Present() {
 		return nil
 	}
-	m := v.Mapping("share", "source")
-	d := &Duplication{Share: m.Field("share").Required().Float(0, 0, 1)}
+	m := duplicationKeys.Read(v)
+	d := &Duplication{Share: m.Number("share")}
 	pp.figure("duplication.share", d.Share, "", source(m.Field("source")))
 	return d
 }

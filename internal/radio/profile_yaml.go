@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"linktrial/internal/telemetrysource"
+	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
+	"linktrial/internal/yamlschema"
 )
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,47}$`)
-
-// figureUnits are the units a figure may be given in, as SI and radio practice write them.
-var figureUnits = []string{"Hz", "kHz", "MHz", "GHz", "mW", "W", "dBm", "dBi", "bit/s", "kbit/s", "Mbit/s", "ms", "s", "B", "KiB", "m", "km", "ft"}
 
 // ParseProfile reads a radio profile. Every figure, those of the emulation
 // included, must come with its source; the emulation's are listed among
@@ -34,7 +33,7 @@ func ReadProfile(file string, data []byte, open func(name string) ([]byte, error
 }
 
 func readProfile(d *yamldoc.Document, data []byte, open func(name string) ([]byte, error)) (*Profile, error) {
-	r := d.Root().Mapping("name", "title", "manufacturer", "model", "firmware", "waveform", "figures", "notes", "attach", "telemetry", "emulation")
+	r := profileKeys.Read(d.Root())
 	p := &Profile{
 		Name:         name(r.Field("name")),
 		Title:        r.Field("title").Required().Label(""),
@@ -96,12 +95,12 @@ func source(v yamldoc.Value) string {
 }
 
 func figure(v yamldoc.Value) Figure {
-	m := v.Mapping("name", "value", "unit", "source", "uncertain")
+	m := figureKeys.Read(v)
 	f := Figure{
 		Name:      m.Field("name").Required().String(""),
 		Unit:      m.Field("unit").String(""),
 		Source:    source(m.Field("source")),
-		Uncertain: m.Field("uncertain").Bool(false),
+		Uncertain: m.Bool("uncertain"),
 	}
 	val := m.Field("value").Required()
 	s := strings.TrimSpace(val.String(""))
@@ -129,17 +128,6 @@ func figure(v yamldoc.Value) Figure {
 	return f
 }
 
-// Bounds of what the emulator can be asked for.
-const (
-	minMTU, maxMTU = 576, 65535 // RFC 791: every host takes 576; the length field ends at 65535
-	maxRate        = 100e9
-	maxDelay       = time.Minute
-	minSlot        = time.Microsecond // no radio's conditions change faster
-	maxQueueBytes  = 1 << 30
-	maxQueueCount  = 1 << 20
-	maxFigure      = 1e15 // in the unit that it is given in
-)
-
 type profileParser struct {
 	file string
 	p    *Profile
@@ -147,12 +135,11 @@ type profileParser struct {
 }
 
 func (pp *profileParser) emulation(v yamldoc.Value) *Emulation {
-	m := v.Mapping("medium", "rate", "processing_delay", "turnaround", "frame_overhead", "mtu", "queue",
-		"channel", "reverse_channel", "framing", "fec", "arq", "reordering", "duplication", "access", "sites")
+	m := emulationKeys.Read(v)
 	e := &Emulation{}
-	if f := m.Field("medium").Required(); f.Present() {
-		fm := f.Mapping("value", "source")
-		e.Medium = Medium(fm.Field("value").Required().OneOf("", string(MediumFullDuplex), string(MediumHalfDuplex), string(MediumShared)))
+	if f, k := m.Value("medium"); f.Present() {
+		fm := k.Form.Mapping.Read(f)
+		e.Medium = Medium(fm.Word("value"))
 		source(fm.Field("source"))
 	}
 	pp.linkFigures(m, e)
@@ -182,42 +169,43 @@ func (pp *profileParser) emulation(v yamldoc.Value) *Emulation {
 
 // linkFigures reads the figures of an emulated link. Each is a {value, source}
 // pair and is listed among the profile's figures too.
-func (pp *profileParser) linkFigures(m yamldoc.Mapping, e *Emulation) {
-	read := func(key string, f yamldoc.Value, take func(yamldoc.Value) (value float64, unit string)) {
-		if !f.Present() {
+func (pp *profileParser) linkFigures(m yamlschema.Fields, e *Emulation) {
+	read := func(key, unit string, take func(f yamlschema.Fields) float64) {
+		v, k := m.Value(key)
+		if !v.Present() {
 			return
 		}
-		fm := f.Mapping("value", "source")
-		value, unit := take(fm.Field("value").Required())
-		pp.p.Figures = append(pp.p.Figures, Figure{Name: "emulation." + key, Value: value, Unit: unit, Source: source(fm.Field("source"))})
+		f := k.Form.Mapping.Read(v)
+		value := take(f)
+		pp.p.Figures = append(pp.p.Figures, Figure{Name: "emulation." + key, Value: value, Unit: unit, Source: source(f.Field("source"))})
 	}
-	read("rate", m.Field("rate").Required(), func(v yamldoc.Value) (float64, string) {
-		e.RateBitsPerSecond = rate(v)
-		return e.RateBitsPerSecond, "bit/s"
+	readSpan := func(key string, into *time.Duration) {
+		read(key, "ms", func(f yamlschema.Fields) float64 {
+			*into = span(f, "value")
+			return into.Seconds() * 1e3
+		})
+	}
+	readSize := func(key string, into *int) {
+		read(key, "B", func(f yamlschema.Fields) float64 {
+			*into = size(f, "value")
+			return float64(*into)
+		})
+	}
+	read("rate", "bit/s", func(f yamlschema.Fields) float64 {
+		e.RateBitsPerSecond = rate(f, "value")
+		return e.RateBitsPerSecond
 	})
-	read("processing_delay", m.Field("processing_delay").Required(), func(v yamldoc.Value) (float64, string) {
-		e.ProcessingDelay = delay(v)
-		return e.ProcessingDelay.Seconds() * 1e3, "ms"
-	})
-	read("turnaround", m.Field("turnaround"), func(v yamldoc.Value) (float64, string) {
-		e.Turnaround = delay(v)
-		return e.Turnaround.Seconds() * 1e3, "ms"
-	})
-	read("frame_overhead", m.Field("frame_overhead"), func(v yamldoc.Value) (float64, string) {
-		e.FrameOverheadBytes = bounded(v, 0, maxMTU)
-		return float64(e.FrameOverheadBytes), "B"
-	})
-	read("mtu", m.Field("mtu").Required(), func(v yamldoc.Value) (float64, string) {
-		e.MTUBytes = bounded(v, minMTU, maxMTU)
-		return float64(e.MTUBytes), "B"
-	})
+	readSpan("processing_delay", &e.ProcessingDelay)
+	readSpan("turnaround", &e.Turnaround)
+	readSize("frame_overhead", &e.FrameOverheadBytes)
+	readSize("mtu", &e.MTUBytes)
 }
 
 // sourcedChannel reads a channel that names its source.
 func (pp *profileParser) sourcedChannel(f yamldoc.Value) Channel {
-	cm := f.Mapping(append([]string{"source"}, channelKeys()...)...)
+	cm := channelKeys.Read(f)
 	source(cm.Field("source"))
-	return pp.channel(cm)
+	return pp.channel(cm.Mapping, channelModels)
 }
 
 // sites reads what differs at each site; nil where nothing does.
@@ -237,17 +225,17 @@ func (pp *profileParser) sites(m yamldoc.Mapping) map[string]Site {
 }
 
 func (pp *profileParser) site(v yamldoc.Value) (Site, string) {
-	m := v.Mapping("source", "rate", "channel", "reverse_channel")
+	m := siteKeys.Read(v)
 	var s Site
-	if f := m.Field("rate"); f.Present() {
-		s.RateBitsPerSecond = rate(f)
+	if m.Field("rate").Present() {
+		s.RateBitsPerSecond = rate(m, "rate")
 	}
 	if f := m.Field("channel"); f.Present() {
-		c := pp.channel(f.Mapping(channelKeys()...))
+		c := pp.channel(siteChannelKeys.Read(f).Mapping, channelModels)
 		s.Channel = &c
 	}
 	if f := m.Field("reverse_channel"); f.Present() {
-		c := pp.channel(f.Mapping(channelKeys()...))
+		c := pp.channel(siteChannelKeys.Read(f).Mapping, channelModels)
 		s.Reverse = &c
 	}
 	if v.IsMapping() && !m.Field("rate").Present() && s.Channel == nil && s.Reverse == nil {
@@ -256,25 +244,39 @@ func (pp *profileParser) site(v yamldoc.Value) (Site, string) {
 	return s, source(m.Field("source"))
 }
 
-func rate(v yamldoc.Value) float64 {
-	r := v.BitsPerSecond(1)
-	if r < 1 || r > maxRate {
-		v.Problem("expected a rate from 1 bit/s to 100 Gbit/s, found %q", v.String(""))
-		return 1
+func rate(f yamlschema.Fields, name string) float64 {
+	v, k := f.Value(name)
+	r := v.BitsPerSecond(k.Form.Lo)
+	if r < k.Form.Lo || r > k.Form.Hi {
+		v.Problem("expected a rate from %s to %s, found %q", unit.FormatRate(k.Form.Lo), unit.FormatRate(k.Form.Hi), v.String(""))
+		return k.Form.Lo
 	}
 	return r
 }
 
-func delay(v yamldoc.Value) time.Duration {
-	d := v.Duration(0)
-	if d > maxDelay {
-		v.Problem("expected at most %s, found %s", maxDelay, d)
-		return maxDelay
+// span reads a duration; a message names the bound that it is beyond.
+func span(f yamlschema.Fields, name string) time.Duration {
+	v, k := f.Value(name)
+	if !v.Present() {
+		def, _ := k.Default.(time.Duration)
+		return def
 	}
-	return d
+	lo, hi := time.Duration(k.Form.Lo), time.Duration(k.Form.Hi)
+	switch d := v.Duration(0); {
+	case d > hi:
+		v.Problem("expected at most %s, found %s", hi, d)
+		return hi
+	case d < lo:
+		v.Problem("expected at least %s, found %s", lo, d)
+		return lo
+	default:
+		return d
+	}
 }
 
-func bounded(v yamldoc.Value, lo, hi int64) int {
+func size(f yamlschema.Fields, name string) int {
+	v, k := f.Value(name)
+	lo, hi := int64(k.Form.Lo), int64(k.Form.Hi)
 	n := v.Bytes(lo)
 	if n < lo || n > hi {
 		v.Problem("expected a size from %d B to %d B, found %q", lo, hi, v.String(""))

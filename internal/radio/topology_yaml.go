@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"linktrial/internal/yamldoc"
+	"linktrial/internal/yamlschema"
 )
 
 // ParseTopology reads a topology. A link's distance, where it is not stated,
@@ -111,11 +112,11 @@ func station(v yamldoc.Value, others []Station) (s Station, elevationKnown bool)
 	return s, true
 }
 
-// metres reads a distance of at most hi.
-func metres(v yamldoc.Value, hi float64) float64 {
+func metres(f yamlschema.Fields, name string) float64 {
+	v, k := f.Value(name)
 	d := v.Metres(0)
-	if d > hi {
-		v.Problem("expected at most %.0f km, found %q", hi/1000, v.String(""))
+	if d > k.Form.Hi {
+		v.Problem("expected at most %.0f km, found %q", k.Form.Hi/1000, v.String(""))
 		return 0
 	}
 	return d
@@ -193,7 +194,7 @@ func link(v yamldoc.Value, t *Topology, placed bool) Path {
 	between := a.DistanceMetres(b)
 	p.DistanceMetres = between
 	if f := m.Field("distance"); f.Present() {
-		p.DistanceMetres = metres(f, maxDistance)
+		p.DistanceMetres = metres(m, "distance")
 		if placed && f.OK() && math.Abs(p.DistanceMetres-between) > positionTolerance*math.Max(p.DistanceMetres, 1) {
 			f.Problem("%.1f m stated, but the positions are %.1f m apart", p.DistanceMetres, between)
 		}

@@ -14,8 +14,11 @@ import (
 // Bounds of telemetry: beyond them reading a source would disturb the node.
 const (
 	minPoll, maxPoll = 200 * time.Millisecond, time.Hour
-	maxSources       = 16
-	maxValues        = 64
+
+	// MaxSources is how many sources a profile may have.
+	MaxSources = 16
+
+	maxValues = 64
 )
 
 var (
@@ -31,9 +34,9 @@ func Parse(v yamldoc.Value) []Source {
 	var out []Source
 	seen := map[string]bool{}
 	list := v.List()
-	if len(list) > maxSources {
-		v.Problem("%d sources, expected at most %d", len(list), maxSources)
-		list = list[:maxSources]
+	if len(list) > MaxSources {
+		v.Problem("%d sources, expected at most %d", len(list), MaxSources)
+		list = list[:MaxSources]
 	}
 	for _, e := range list {
 		s := parseSource(e)

@@ -239,8 +239,11 @@ func (f Form) amount(x float64) string {
 		}
 		return strconv.FormatFloat(x, 'f', -1, 64) + " m"
 	}
-	if x == math.MaxUint64 {
+	switch {
+	case x == math.MaxUint64:
 		return "2^64-1"
+	case x > 0 && x < 1e-4:
+		return strconv.FormatFloat(x, 'g', -1, 64)
 	}
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }

@@ -165,14 +165,14 @@ func (f Fields) Word(name string) string {
 	return f.field(k).OneOf(orZero[string](k.Default), k.Form.Words...)
 }
 
-// Value is a value that is read in a way of its own, and its form; that a required one is
+// Value is a value that is read in a way of its own, and its key; that a required one is
 // absent is noted.
-func (f Fields) Value(name string) (yamldoc.Value, Form) {
+func (f Fields) Value(name string) (yamldoc.Value, *Key) {
 	k := f.of.Key(name)
 	if k == nil {
 		panic(fmt.Sprintf("yamlschema: %s has no key %q", f.of.Name, name))
 	}
-	return f.field(k), k.Form
+	return f.field(k), k
 }
 
 func (f Fields) field(k *Key) yamldoc.Value {

@@ -16,6 +16,13 @@ var inner = &yamlschema.Mapping{Name: "inner part", Keys: []yamlschema.Key{
 	{Name: "on", Form: yamlschema.Flag(), Default: true, Meaning: "Whether.", Example: "false"},
 }}
 
+var place = yamlschema.Of(placeKeys)
+
+var placeKeys = &yamlschema.Mapping{Name: "place", Inline: true, Keys: []yamlschema.Key{
+	{Name: "at", Form: yamlschema.List(yamlschema.Integer(0, 9), 2, 2), Meaning: "Coordinates.", Example: "[1, 2]"},
+	{Name: "parts", Form: yamlschema.List(yamlschema.Of(inner), 0, 0), Meaning: "Parts.", Example: "[]"},
+}}
+
 var document = &yamlschema.Document{Name: "sample", Title: "Sample", Meaning: "A sample.", Root: &yamlschema.Mapping{Name: "the sample", Keys: []yamlschema.Key{
 	{Name: "wait", Form: yamlschema.Duration(time.Second, time.Hour), Default: 5 * time.Minute, Meaning: "How `long`.", Example: "10s", InTemplate: true},
 	{Name: "count", Form: yamlschema.Integer(1, 10), Required: true, Meaning: "How many.", Example: "3", InTemplate: true},
@@ -23,6 +30,11 @@ var document = &yamlschema.Document{Name: "sample", Title: "Sample", Meaning: "A
 	{Name: "word", Form: yamlschema.Word("a", "b", "c"), Default: "b", Meaning: "Which.", Example: "a"},
 	{Name: "size", Form: yamlschema.OneOrMany(yamlschema.Size(1, 1<<20), 4), Unset: "none", Meaning: "How much.", Example: "1 KiB"},
 	{Name: "parts", Form: yamlschema.List(yamlschema.Of(inner), 1, 3), Unset: "none", Meaning: "Parts.", Example: "[{on: true}]"},
+	{Name: "share", Form: yamlschema.Number(1e-9, 1), Default: 0.5, Meaning: "Which part.", Example: "0.1"},
+	{Name: "rate", Form: yamlschema.Rate(1, 1e6), Unset: "none", Meaning: "How fast.", Example: "16 kbit/s"},
+	{Name: "height", Form: yamlschema.Distance(-500, 9000), Unset: "none", Meaning: "How high.", Example: "-12 m"},
+	{Name: "code", Form: yamlschema.Matching("two digits", "^[0-9]{2}$"), Unset: "none", Meaning: "A code.", Example: "\"12\""},
+	{Name: "places", Form: yamlschema.Of(&yamlschema.Mapping{Name: "places", Free: &place}), Unset: "none", Meaning: "Where.", Example: "{here: {at: [1, 2]}}"},
 	{Name: "options", Form: yamlschema.Of(&yamlschema.Mapping{Name: "options", Free: &yamlschema.Form{Type: yamlschema.TypeAny}}), Unset: "none", Meaning: "Any.", Example: "{x: 1}"},
 }}}
 
@@ -37,6 +49,9 @@ func read(text string) (got, string) {
 	d := yamldoc.Parse("s.yaml", []byte(text))
 	f := document.Root.Read(d.Root())
 	g := got{f.Duration("wait"), f.Int("count"), f.Word("word")}
+	if s, of := f.Value("share"); s.Present() && f.Number("share") != s.Float(0, of.Form.Lo, of.Form.Hi) || !s.Present() && f.Number("share") != 0.5 {
+		return g, "share"
+	}
 	for _, p := range f.Field("parts").List() {
 		inner.Read(p).Bool("on")
 	}
@@ -59,7 +74,7 @@ func TestRead(t *testing.T) {
 		{"{count: 11}", got{5 * time.Minute, 1, "b"}, `s.yaml:1:9: count: expected a whole number from 1 to 10, found "11"`},
 		{"{count: 1, wait: 1ms}", got{5 * time.Minute, 1, "b"}, "s.yaml:1:18: wait: expected 1s to 1h0m0s, found 1ms"},
 		{"{count: 1, wait: soon}", got{5 * time.Minute, 1, "b"}, `s.yaml:1:18: wait: expected a duration such as "100ms" or "2m30s", found "soon"`},
-		{"{count: 1, wort: a}", got{5 * time.Minute, 1, "b"}, `s.yaml:1:12: unknown key "wort" (did you mean "word"?); there are wait, count, seed, word, size, parts, options`},
+		{"{count: 1, wort: a}", got{5 * time.Minute, 1, "b"}, `s.yaml:1:12: unknown key "wort" (did you mean "word"?); there are wait, count, seed, word, size, parts, share, rate, height, code, places, options`},
 		{"{count: 1, parts: [{off: true}]}", got{5 * time.Minute, 1, "b"}, `s.yaml:1:21: unknown key "off"; there are on`},
 	} {
 		g, err := read(c.text)
@@ -72,6 +87,7 @@ func TestUndeclared(t *testing.T) {
 	f := document.Root.Read(yamldoc.Parse("s.yaml", []byte("count: 1")).Root())
 	require.Panics(t, func() { f.Int("number") })
 	require.Panics(t, func() { f.Int("wait") })
+	require.Panics(t, func() { f.Value("number") })
 }
 
 func TestJSONSchema(t *testing.T) {
@@ -84,14 +100,20 @@ func TestJSONSchema(t *testing.T) {
 	r, err := s.Resolve(nil)
 	require.NoError(t, err)
 	for text, right := range map[string]bool{
-		`{"count": 2, "wait": "1m 30s", "seed": 9007199254740993, "size": ["1 KiB", 3], "options": {"x": [1]}}`: true,
-		`{"wait": "1m"}`:                    false,
-		`{"count": 0}`:                      false,
-		`{"count": 2, "wait": "1 d"}`:       false,
-		`{"count": 2, "word": "d"}`:         false,
-		`{"count": 2, "size": "1 kg"}`:      false,
-		`{"count": 2, "parts": []}`:         false,
-		`{"count": 2, "parts": [{"o": 1}]}`: false,
+		`{"count": 2, "wait": "1m 30s", "seed": 9007199254740993, "size": ["1 KiB", 3], "options": {"x": [1]}}`:             true,
+		`{"count": 2, "share": 0.1, "rate": "16 kbit/s", "height": "-12 m", "code": "12", "places": {"x": {"at": [1, 2]}}}`: true,
+		`{"count": 2, "share": 0}`:                   false,
+		`{"count": 2, "rate": "16 kB/s"}`:            false,
+		`{"count": 2, "height": "--1 m"}`:            false,
+		`{"count": 2, "code": "123"}`:                false,
+		`{"count": 2, "places": {"x": {"at": [1]}}}`: false,
+		`{"wait": "1m"}`:                             false,
+		`{"count": 0}`:                               false,
+		`{"count": 2, "wait": "1 d"}`:                false,
+		`{"count": 2, "word": "d"}`:                  false,
+		`{"count": 2, "size": "1 kg"}`:               false,
+		`{"count": 2, "parts": []}`:                  false,
+		`{"count": 2, "parts": [{"o": 1}]}`:          false,
 	} {
 		var v any
 		require.NoError(t, json.Unmarshal([]byte(text), &v))
@@ -125,6 +147,27 @@ count: 4
 # Parts.
 # (list of at most 3: mapping (inner part); without it: none)
 # parts: [{on: true}]
+
+# Which part.
+# (number, 1e-09 to 1; without it: 0.5)
+# share: 0.1
+
+# How fast.
+# (rate, 1 bit/s to 1 Mbit/s; without it: none)
+# rate: 16 kbit/s
+
+# How high.
+# (height, -500 m to 9 km; without it: none)
+# height: -12 m
+
+# A code.
+# (two digits; without it: none)
+# code: "12"
+
+# Where.
+# (mapping of places: at: list of 2: whole number, 0 to 9; parts: list: mapping (inner
+# part); without it: none)
+# places: {here: {at: [1, 2]}}
 
 # Any.
 # (mapping of options; without it: none)

@@ -75,7 +75,7 @@ func (s *catalogs) GetSource(ctx context.Context, req *connect.Request[linktrial
 }
 
 // languages are the kinds of documents whose keys [catalogs.GetLanguage] answers.
-var languages = []*yamlschema.Document{plan.Language, radio.TopologyLanguage}
+var languages = []*yamlschema.Document{plan.Language, radio.ProfileLanguage, radio.TopologyLanguage}
 
 func (s *catalogs) GetLanguage(ctx context.Context, req *connect.Request[linktrialv1.GetLanguageRequest]) (*connect.Response[linktrialv1.GetLanguageResponse], error) {
 	var names []string

@@ -252,9 +252,11 @@ func TestTopologies(t *testing.T) {
 		_, err := s.catalog.GetSource(ctx, connect.NewRequest(&linktrialv1.GetSourceRequest{Kind: c.kind, Name: c.name}))
 		fails(t, err, c.code)
 	}
-	language, err := s.catalog.GetLanguage(ctx, connect.NewRequest(&linktrialv1.GetLanguageRequest{Document: "plan"}))
-	require.NoError(t, err)
-	require.Contains(t, string(language.Msg.Schema), `"sample_interval":`)
+	for document, key := range map[string]string{"plan": "sample_interval", "radio": "processing_delay", "topology": "second_radio"} {
+		language, err := s.catalog.GetLanguage(ctx, connect.NewRequest(&linktrialv1.GetLanguageRequest{Document: document}))
+		require.NoError(t, err)
+		require.Contains(t, string(language.Msg.Schema), `"`+key+`":`)
+	}
 	_, err = s.catalog.GetLanguage(ctx, connect.NewRequest(&linktrialv1.GetLanguageRequest{Document: "poem"}))
 	fails(t, err, connect.CodeInvalidArgument, `document "poem", expected plan`)
 	_, err = s.catalog.SaveTopology(ctx, connect.NewRequest(&linktrialv1.SaveTopologyRequest{Name: "vip-lot", Text: []byte(strings.Replace(meadow, "name: meadow", "name: vip-lot", 1))}))

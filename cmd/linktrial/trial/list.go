@@ -216,7 +216,7 @@ func newProfiles(s *setting.Settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole profile as JSON")
-	cmd.AddCommand(newProfileSave(s), newProfileDelete(s))
+	cmd.AddCommand(newProfileSave(s), newProfileDelete(s), newSchema("profiles", "radio profiles", "linktrial profiles save", radio.ProfileLanguage))
 	return cmd
 }
 

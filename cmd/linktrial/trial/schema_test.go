@@ -18,6 +18,7 @@ func TestSchema(t *testing.T) {
 		key, describe string
 	}{
 		{newPlan(s), "iterations", "Passes over all treatments."},
+		{newProfiles(s), "telemetry", "What is read of the radio and the laptop."},
 		{newTopology(s), "links", "The pairs of stations within radio range of each other. They lead from the client to the server."},
 	} {
 		var b strings.Builder

@@ -19,6 +19,8 @@ type Examples struct {
 	// Around is what an example needs of the document around its mapping, by mapping and key:
 	// "sweep.set". Mappings in it go into those of the document.
 	Around map[string]string
+	// Above is what it needs in the mapping that holds its own.
+	Above map[string]string
 	// Read is the parser.
 	Read func(text []byte) error
 }
@@ -29,9 +31,9 @@ type Examples struct {
 func (e *Examples) Run(t *testing.T) int {
 	t.Helper()
 	run := &run{Examples: e, t: t, schema: Resolved(t, e.Of)}
-	run.mapping(e.Of.Root, func() (root, inner map[string]any) {
+	run.mapping(e.Of.Root, func() (root, above, inner map[string]any) {
 		tree := Parsed[map[string]any](t, e.Basis)
-		return tree, tree
+		return tree, tree, tree
 	})
 	return run.tried
 }
@@ -43,13 +45,15 @@ type run struct {
 	tried  int
 }
 
-// mapping tries the keys of a mapping; within gives a new document, and the mapping in it.
-func (r *run) mapping(m *yamlschema.Mapping, within func() (root, inner map[string]any)) {
+// mapping tries the keys of a mapping; within gives a new document, the mapping in it and the
+// one that holds that.
+func (r *run) mapping(m *yamlschema.Mapping, within func() (root, above, inner map[string]any)) {
 	r.t.Helper()
 	for _, k := range m.Keys {
 		what := m.Name + "." + k.Name
-		root, inner := within()
+		root, above, inner := within()
 		r.put(inner, &k)
+		deepMerge(above, Parsed[map[string]any](r.t, r.Above[what]))
 		deepMerge(root, Parsed[map[string]any](r.t, r.Around[what]))
 		r.try(what, root, true)
 		if k.Required {
@@ -60,12 +64,12 @@ func (r *run) mapping(m *yamlschema.Mapping, within func() (root, inner map[stri
 		if sub == nil {
 			continue
 		}
-		r.mapping(sub, func() (root, below map[string]any) {
-			root, inner := within()
+		r.mapping(sub, func() (root, above, below map[string]any) {
+			root, _, inner := within()
 			if inner[k.Name] == nil {
 				r.put(inner, &k)
 			}
-			return root, first(inner[k.Name], k.Form)
+			return root, inner, first(inner[k.Name], k.Form)
 		})
 	}
 }

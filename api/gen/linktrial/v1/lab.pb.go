@@ -682,7 +682,7 @@ func (x *GetSourceResponse) GetShipped() bool {
 
 type GetLanguageRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Document      string                 `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"` // plan
+	Document      string                 `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"` // plan, radio or topology
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

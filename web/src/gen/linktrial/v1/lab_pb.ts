@@ -319,7 +319,7 @@ export const GetSourceResponseSchema: GenMessage<GetSourceResponse> = /*@__PURE_
  */
 export type GetLanguageRequest = Message<"linktrial.v1.GetLanguageRequest"> & {
   /**
-   * plan
+   * plan, radio or topology
    *
    * @generated from field: string document = 1;
    */
