@@ -107,7 +107,7 @@ func (s *sender) fragment(data []byte, room int, m *outMessage) ([]byte, part) {
 
 // newSymbol makes the next source symbol, and reports whether there was anything for it.
 func (s *sender) newSymbol() bool {
-	room := s.symbolSize(s.sizes.next())
+	room := s.symbolSize(s.next())
 	if s.requestsDelay(s.ackPatience()) {
 		room -= requestRoom
 	}
@@ -230,7 +230,7 @@ func (s *sender) resize(to int) {
 
 // sizeSeen notes what became of a packet with a symbol.
 func (s *sender) sizeSeen(p *sentPacket, lost bool) {
-	if s.sizes.observe(int(p.size)-headers, lost) {
+	if s.observe(int(p.size)-headers, lost) {
 		s.compareSizes()
 	}
 }
@@ -245,7 +245,7 @@ func (s *sender) repairUnheard(p *sentPacket) {
 }
 
 func (s *sender) compareSizes() {
-	if to := s.sizes.compare(s.smallArrived > 0); to > 0 {
+	if to := s.compare(s.smallArrived > 0); to > 0 {
 		s.resize(to)
 	}
 }

@@ -92,7 +92,7 @@ func (c *Conn) introduced(b []byte) (early []byte, err error) {
 	}
 	c.peer.id, c.peerCredit, c.peer.buffer = id, buffer, int(buffer)
 	c.packet = min(c.packet, int(packet))
-	c.sizes.most = c.packet
+	c.most = c.packet
 	return b[n:], nil
 }
 
