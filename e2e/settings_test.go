@@ -95,7 +95,7 @@ func expectPutBack(t *testing.T, p *program, output string) {
 		if tr.Verdict != journal.Succeeded {
 			t.Errorf("trial %d of %s: %s", tr.Index, tr.Treatment, attemptsOf(&tr))
 		}
-		for _, a := range tr.Attempts {
+		for _, a := range attemptsLeft(&tr) {
 			if a.Valid() {
 				continue
 			}
