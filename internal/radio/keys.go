@@ -57,7 +57,7 @@ var profileKeys = &yamlschema.Mapping{Name: "the profile", Keys: []yamlschema.Ke
 var figureKeys = &yamlschema.Mapping{Name: "figures", Keys: []yamlschema.Key{
 	{Name: "name", Form: yamlschema.Text(), Required: true, Example: "frequency", Meaning: "Unique among the figures."},
 	{Name: "value", Form: figureForm, Required: true, Example: "402.5 MHz", Meaning: "The figure, in " + strings.Join(figureUnits, ", ") + "."},
-	{Name: "unit", Form: yamlschema.Word(figureUnits...), Unset: "it stands behind the number", Example: "dBi", Beside: "{value: unknown}", Meaning: "The unit of a figure that is not known."},
+	{Name: "unit", Form: yamlschema.Word(figureUnits...), Unset: "it follows the number", Example: "dBi", Beside: "{value: unknown}", Meaning: "The unit of a figure that is not known."},
 	sourceKey("Where the figure is known from."),
 	{Name: "uncertain", Form: yamlschema.Flag(), Default: false, Example: "true", Meaning: "Its source doubts it."},
 }}

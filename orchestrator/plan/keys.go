@@ -68,7 +68,7 @@ var (
 
 var limitsKeys = &yamlschema.Mapping{Name: "limits", Keys: []yamlschema.Key{
 	{Name: "connect", Form: yamlschema.Duration(100*time.Millisecond, maxDuration), Default: 30 * time.Second, Example: "10s",
-		Meaning: "The longest time from the start of an attempt until its connections stand."},
+		Meaning: "The longest time from the start of an attempt until its connections are established."},
 	{Name: "transfer", Form: yamlschema.Duration(100*time.Millisecond, maxDuration), Default: 5 * time.Minute, Example: "1h",
 		Meaning: "The longest time of an attempt's transfers; an attempt that takes longer is ended and has failed."},
 	{Name: "attempts", Form: yamlschema.Integer(1, maxAttempts), Default: 1, Example: "2",
@@ -201,9 +201,9 @@ var figureKeys = &yamlschema.Mapping{Name: "published values", Keys: []yamlschem
 	{Name: "reference", Form: yamlschema.Known("treatment"), Unset: "none", Example: "cubic", Meaning: "Treatment whose transfer time `gain-percent` compares with."},
 	{Name: "metric", Form: yamlschema.Word(metrics...), Required: true, Example: "throughput-kb-per-s", Meaning: "What the value measures."},
 	{Name: "about", Form: yamlschema.Flag(), Default: false, Example: "true", Meaning: "The value was read from a chart, or is printed as approximate."},
-	{Name: "source", Form: yamlschema.Text(), Unset: "that of published", Example: "figure 9", Meaning: "Where in the paper it stands."},
+	{Name: "source", Form: yamlschema.Text(), Unset: "that of published", Example: "figure 9", Meaning: "The place in the paper."},
 	statement("value", unbounded, "0.6", "The value itself."),
-	statement("at_least", unbounded, "0.5", "A lower bound; may stand beside at_most."),
+	statement("at_least", unbounded, "0.5", "A lower bound; can be given with at_most."),
 	statement("at_most", unbounded, "0.9", "An upper bound."),
 	withBeside(statement("change_percent", unbounded, "40", "By how much the metric changes from the runs of relative_to to those of where, in percent."), "{relative_to: {size: 64 KiB}}"),
 	statement("best", conditionForm, "{size: 64 KiB}", "The axis's value at which the metric is highest."),
