@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/driverdigest"
 	"linktrial/internal/radio"
+	"linktrial/internal/scratch"
 	"linktrial/internal/signature"
 )
 
@@ -184,22 +186,47 @@ func newBench(t testing.TB) *bench {
 		b.executable, b.drivers = filepath.Join(bin, "linktrial"), filepath.Join(bin, "drivers")
 		return b
 	}
-	root, err := filepath.Abs("../..")
+	dir, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	b.executable, b.drivers = filepath.Join(dir, "linktrial"), filepath.Join(dir, "drivers")
+	return b
+}
+
+// built is the folder of what [newBench] builds, once for all tests: the drivers in C++
+// take more than a minute.
+var built = sync.OnceValues(func() (dir string, err error) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return "", err
+	}
+	if builtIn, err = scratch.New("linktrial-uml-test-"); err != nil {
+		return "", err
+	}
+	dir = builtIn.Path
+	if err := os.Chmod(dir, 0o755); err != nil { // for drivers of other users
+		return "", err
+	}
+	drivers := filepath.Join(dir, "drivers")
 	for _, c := range [][]string{
-		{"go", "build", "-trimpath", "-o", b.executable, "./lab/uml/testdata/linktrial"},
-		{"make", "-s", "go-drivers", "DRIVERS=" + b.drivers},
-		{"make", "-s", "-C", "protocols/cxx", "OUT=" + b.drivers},
+		{"go", "build", "-trimpath", "-o", filepath.Join(dir, "linktrial"), "./lab/uml/testdata/linktrial"},
+		{"make", "-s", "go-drivers", "DRIVERS=" + drivers},
+		{"make", "-s", "-C", "protocols/cxx", "OUT=" + drivers},
 	} {
 		cmd := exec.Command(c[0], c[1:]...)
 		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", c, err, out)
+			return "", fmt.Errorf("%v: %w\n%s", c, err, out)
 		}
 	}
-	return b
+	return dir, nil
+})
+
+var builtIn *scratch.Folder // what TestMain removes
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = builtIn.Remove() // the next one removes what is left
+	os.Exit(code)
 }
