@@ -195,7 +195,7 @@ func TestNames(t *testing.T) {
 	if Has("cubic") || KernelName("cubic") != "" || IsKernelName("cubic") {
 		t.Error("cubic is brought along")
 	}
-	if err := Probe("cubic"); err == nil {
+	if err := Probe("cubic", nil); err == nil {
 		t.Error("cubic is brought along")
 	}
 }
@@ -345,7 +345,7 @@ const headers = 40
 func TestNewRTO(t *testing.T) {
 	needRoot(t)
 	if !slices.Contains(supported(t), "radio_newrto") {
-		if err := Probe("radio_newrto"); err == nil || !strings.Contains(err.Error(), "6.15") {
+		if err := Probe("radio_newrto", nil); err == nil || !strings.Contains(err.Error(), "6.15") {
 			t.Errorf("%v, expected the oldest kernel that has what it takes", err)
 		}
 		return
@@ -385,7 +385,7 @@ func TestNewRTO(t *testing.T) {
 func TestProbe(t *testing.T) {
 	needRoot(t)
 	for _, name := range supported(t) {
-		if err := Probe(name); err != nil {
+		if err := Probe(name, nil); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if registered(t, name) {
@@ -513,7 +513,7 @@ func TestCapabilities(t *testing.T) {
 				done <- err
 				return
 			}
-			err := Probe("radio")
+			err := Probe("radio", nil)
 			if err == nil {
 				var r io.Closer
 				if r, err = Load("radio"); err == nil {

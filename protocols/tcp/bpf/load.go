@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
@@ -19,8 +20,10 @@ const oldest = "6.1"
 const typeInformation = "/sys/kernel/btf/vmlinux"
 
 // Probe reports whether this process can bring the congestion control along. It
-// has the kernel check the programs, and registers nothing.
-func Probe(name string) error {
+// has the kernel check the programs, and registers nothing. Most of its time goes into
+// the kernel's type information, which those who probe several keep in a cache; nil is
+// one of its own.
+func Probe(name string, kernel *btf.Cache) error {
 	v, err := usable(name)
 	if err != nil {
 		return err
@@ -30,7 +33,7 @@ func Probe(name string) error {
 		return err
 	}
 	delete(spec.Maps, opsMap) // without links, the kernel registers what comes into the map
-	c, err := ebpf.NewCollection(spec)
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: kernel})
 	if err != nil {
 		return reason(err)
 	}

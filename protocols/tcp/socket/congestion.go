@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 
 	"linktrial/protocols/contract"
@@ -114,10 +115,11 @@ func Usable() ([]string, error) {
 
 // Additional lists the congestion controls that this process may set beyond the
 // [Usable] ones, and says of each that can be brought along where it comes from
-// here, or why it cannot be had. It takes the kernel some 40 ms for each, and is for
-// probes alone; nothing stays registered.
+// here, or why it cannot be had. It takes tens of milliseconds, and is for probes alone;
+// nothing stays registered.
 func Additional(usable []string) (names []string, origins map[string]string) {
 	origins = map[string]string{}
+	kernel := btf.NewCache()
 	for _, c := range bpf.Names() {
 		if slices.Contains(usable, c) {
 			origins[c] = FromKernel
@@ -125,7 +127,7 @@ func Additional(usable []string) (names []string, origins map[string]string) {
 		}
 		err := error(nil)
 		if origins[c] = FromModule; !loadable(c) {
-			origins[c], err = FromEBPF, bpf.Probe(c)
+			origins[c], err = FromEBPF, bpf.Probe(c, kernel)
 		}
 		if err != nil {
 			origins[c] = contract.NotSupported + err.Error()
