@@ -11,7 +11,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	zxcvbn "github.com/ccojocar/zxcvbn-go"
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/text/unicode/norm"
 )
@@ -50,7 +49,7 @@ func checkPassword(user, password string) error {
 		return fmt.Errorf("the password has %d characters, expected at least %d", n, minPassword)
 	case len(password) > maxPassword:
 		return fmt.Errorf("the password is %d bytes long, expected at most %d", len(password), maxPassword)
-	case zxcvbn.PasswordStrength(password[:min(len(password), assessed)], []string{user, "linktrial"}).Entropy < leastEntropy:
+	case entropy(password[:min(len(password), assessed)], user, "linktrial") < leastEntropy:
 		return errors.New("the password would be guessed soon: it is, or is little more than, a frequent password, a word, a name, a date, keys that lie side by side, or a repetition; take several words that have nothing to do with each other")
 	}
 	return nil
