@@ -8,14 +8,11 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"linktrial/internal/process"
 )
 
 // Config says where the private database lives.
@@ -157,44 +154,6 @@ func dataVersion(data string) (int, error) {
 		return 0, fmt.Errorf("private database: PG_VERSION in %s is %q", data, b)
 	}
 	return v, nil
-}
-
-// initialise makes the database beside its place and then puts it there, so
-// that an interrupted first start leaves nothing half-made.
-func (s *Server) initialise(ctx context.Context) error {
-	fresh := s.data + ".new"
-	if err := os.RemoveAll(fresh); err != nil {
-		return fmt.Errorf("private database: %w", err)
-	}
-	if err := os.Mkdir(fresh, 0o700); err != nil {
-		return fmt.Errorf("private database: %w", err)
-	}
-	if err := s.owner.own(fresh); err != nil {
-		return err
-	}
-	cmd := exec.Command(filepath.Join(s.bin.dir, "initdb"), "--pgdata", fresh, "--username", superuser,
-		"--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--data-checksums")
-	s.owner.become(cmd)
-	var out strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.Dir = fresh
-	if err := process.Start(cmd); err != nil {
-		return fmt.Errorf("initdb: %w", err)
-	}
-	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
-	err := cmd.Wait()
-	stop()
-	if err != nil {
-		os.RemoveAll(fresh)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("initdb could not make the database: %s", lastLine(out.String()))
-	}
-	if err := os.Rename(fresh, s.data); err != nil {
-		return fmt.Errorf("private database: %w", err)
-	}
-	return nil
 }
 
 // makeSocketDir makes the folder that alone guards the database: whoever may
