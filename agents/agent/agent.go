@@ -2,232 +2,34 @@ package agent
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
-	"time"
 
-	"linktrial/agents/identity"
-	"linktrial/agents/netif"
-	"linktrial/agents/provenance"
-	"linktrial/agents/radioonly"
-	"linktrial/agents/runner"
-	"linktrial/agents/session"
-	"linktrial/agents/trust"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
-	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/inputfile"
-	"linktrial/internal/watchdog"
 )
 
 // agent is one start of an agent.
 type agent struct {
-	cfg     Config
-	runner  runnable
-	session *session.Session // nil: works without an orchestrator
-	radio   *radioPoller
-	trust   *trust.Keys
-	// certificate is nil where the orchestrator is called without encryption.
-	certificate *identity.Identity
-	incarnation string        // of this start: that of its state folder, a slash, and its own
-	slot        chan struct{} // held by the run that executes: listeners of two runs would share ports
-
-	radioOnly *radioonly.Filter // of the node's drivers
-
-	mu          sync.Mutex
-	runs        map[string]*run
-	drivers     []runner.State
-	clock       measured       // last of the clock, between runs
-	pruned      bool           // runs that were stored long ago are removed; of watchClock alone
-	preflightID string         // preflight that was begun last
-	open        *openTransfers // of a preflight, where this node listens for them; nil: none
-	faults      []fault        // reported to the orchestrator with every poll
-	refused     []fault        // as faults: what was refused of the last answer
-	// radioFault, profileFault and labFault are what is wrong with the radio now; empty: nothing.
-	radioFault, profileFault, labFault string
-	iface                              *netif.Watches // of the run that is executed; nil: none
-	waiting                            string         // why the run that this node leads waits; empty: it does not
-	running                            sync.WaitGroup
+	node
+	runs        map[string]*run // guarded by the node's mutex, as the next two
+	preflightID string          // preflight that was begun last
+	open        *openTransfers  // of a preflight, where this node listens for them; nil: none
+	pruned      bool            // runs that were stored long ago are removed; of watchClock alone
+	running     sync.WaitGroup
 }
 
-// Run works for an orchestrator until ctx ends, and returns nil then. Runs
-// that were unfinished when an earlier start ended are resumed at once,
-// whether or not the orchestrator can be reached.
-func Run(ctx context.Context, cfg Config) error {
-	a, release, err := start(ctx, cfg)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	defer release()
-	loop := watchdog.NewLoop("the loop that speaks with the orchestrator")
-	cfg.Service.Ready("started; the node enrols where it has no certificate")
-	cfg.Service.Watch(loop)
-	// First: enrolment brings the keys to trust.
-	id, err := a.identity(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	a.certificate = id
-	if a.trust, err = trust.Open(a.cfg.Trust); err != nil {
-		return err
-	}
-	folder, err := folderIdentity(cfg.StateDir)
-	if err != nil {
-		return err
-	}
-	a.incarnation = folder + "/" + rand.Text()
-	a.session, err = session.New(session.Config{
-		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: a.incarnation, Logger: a.cfg.Logger,
-		Clock: a.cfg.Clock, Loop: loop, Status: cfg.Service.Status,
-		Disk:      func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
-		AddStatus: a.addStatus, Keys: a.learnKeys,
-		Registered: func(r *linktrialv1.RegisterResponse, challenge []byte) { a.learnRadio(r.Radio, challenge) },
-		Refused: func(run string, err error) {
-			a.addFault(fault{run, fmt.Sprintf("the orchestrator refuses the node's journal: %v; the journal is kept in %s on the node", err, filepath.Dir(JournalPath(cfg.StateDir, run)))})
-		},
-	})
-	if err != nil {
-		return err
-	}
-	defer a.session.Close()
-	notes, bad, err := readNotes(a.cfg.runsDir())
-	if err != nil {
-		return err
-	}
-	for _, b := range bad {
-		if diskFailed(b.err) { // it is not damaged: the next start reads it
-			return fmt.Errorf("state folder: %w", b.err)
-		}
-	}
-	a.setAsideAll(bad)
-	if err := prune(a.cfg.runsDir(), notes, time.Time{}); err != nil { // by age when the orchestrator's time is known
-		return err
-	}
-	for _, n := range notes {
-		if !n.Stored.IsZero() {
-			continue
-		}
-		a.cfg.Logger.Info("run of an earlier start is resumed", "run", n.Run, "desired_state", string(n.Desired))
-		a.startRun(ctx, n)
-	}
-	a.checkRadio() // also where the orchestrator cannot be reached
-	a.running.Go(func() { a.watchClock(ctx) })
-	a.running.Go(func() { a.watchTelemetry(ctx) })
-	if a.cfg.inLab() {
-		a.running.Go(func() { a.watchLab(ctx) })
-	}
-	if id != nil {
-		a.running.Go(func() { a.watchIdentity(ctx, id) })
-	}
-	a.session.Run(ctx, func() *linktrialv1.RegisterRequest { return a.registration(ctx) }, func(r session.Answer) bool { return a.applyAssignments(ctx, r) })
-	a.running.Wait()
-	return nil
-}
-
-// RunSheet executes one run from a file, without an orchestrator: the
-// disconnected run. Beside the sheet lies its signature, at [SignaturePath]. The
-// client's part returns when the run has ended; the
-// others' when finish is closed. The journal is at [JournalPath]. Called again
-// after a crash with the same run, it goes on where it was.
-func RunSheet(ctx context.Context, cfg Config, runID, sheetPath string, finish <-chan struct{}) error {
-	a, release, err := start(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if a.trust, err = trust.Open(a.cfg.Trust); err != nil {
-		return err
-	}
-	sheet, err := inputfile.Read(sheetPath, maxSheet)
-	if err != nil {
-		return fmt.Errorf("run sheet: %w", err)
-	}
-	sig, err := readSignature(sheetPath)
-	if err != nil {
-		return err
-	}
-	n := note{Run: runID, SheetHash: runsheet.Hash(sheet), KeyID: sig.KeyID, Signature: sig.Bytes, Desired: desiredRun, Taken: a.cfg.Clock.Now().UTC()}
-	if err := a.saveRun(n, sheet); err != nil {
-		return err
-	}
-	r := a.startRun(ctx, n)
-	select {
-	case <-finish:
-		r.setDesired(desiredFinish, "")
-	case <-r.ended:
-	}
-	a.running.Wait()
-	if r.err == nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return r.err
-}
-
-// start locks the state folder and ends what an earlier start left running.
-func start(ctx context.Context, cfg Config) (*agent, func(), error) {
-	if err := cfg.complete(); err != nil {
-		return nil, nil, err
-	}
-	release, err := lock(cfg.StateDir)
-	if err != nil {
-		return nil, nil, err
-	}
-	a := &agent{cfg: cfg, slot: make(chan struct{}, 1), runs: map[string]*run{}, radioOnly: radioonly.New(cfg.Name, cfg.Device)}
-	a.radio = newRadioPoller(a.poller(nil, nil, nil))
-	var closeDrivers func()
-	if a.runner, closeDrivers, err = openDrivers(ctx, cfg, a.radioOnly); err != nil {
-		release()
-		return nil, nil, err
-	}
-	unlock := release
-	release = func() {
-		closeDrivers()
-		unlock()
-	}
-	err = a.runner.Sweep(ctx)
-	if err == nil {
-		a.drivers, err = a.runner.List(ctx)
-	}
-	if err != nil {
-		release()
-		return nil, nil, err
-	}
-	return a, release, nil
-}
-
-// registration is what this node is and can run.
-func (a *agent) registration(ctx context.Context) *linktrialv1.RegisterRequest {
-	r := &linktrialv1.RegisterRequest{
-		Role: string(a.cfg.Role), Version: a.cfg.Version, Radio: a.cfg.Radio,
-		RadioAddress: a.cfg.RadioAddress,
-	}
-	r.Host, _ = os.Hostname()
-	r.Kernel, _ = provenance.Kernel()
-	r.DiskFreeBytes, _ = journal.FreeBytes(a.cfg.StateDir)
-	a.addLab(ctx, r)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, s := range a.drivers {
-		d := &linktrialv1.DriverState{Name: s.Driver.Name, Version: s.Driver.Version, Implementation: s.Driver.Implementation,
-			Sha256: s.Driver.SHA256, Digest: s.Driver.Digest, Unsupported: s.Driver.Unsupported, Choices: map[string]string{}, Remarks: s.Remarks()}
-		for option, values := range s.Choices {
-			d.Choices[option] = strings.Join(values, ",")
-		}
-		r.Drivers = append(r.Drivers, d)
-	}
-	return r
+// openTransfers is the part of a node that listens, between two requests of a preflight.
+type openTransfers struct {
+	name  string
+	close chan struct{} // closed when the orchestrator asks for the end
+	seen  chan []*linktrialv1.TransferSeen
 }
 
 // forget gives back what a run takes in memory when the orchestrator has all of it. Its
@@ -246,19 +48,8 @@ func (a *agent) forget(r *run) {
 
 // isStored reports whether a run has ended and been stored.
 func (a *agent) isStored(id string) bool {
-	if !runForm.MatchString(id) {
-		return false
-	}
 	notes, _, err := readNotes(a.cfg.runsDir())
-	if err != nil {
-		return false
-	}
-	for _, n := range notes {
-		if n.Run == id {
-			return !n.Stored.IsZero()
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(notes, func(n note) bool { return n.Run == id && !n.Stored.IsZero() })
 }
 
 // saveRun writes a run to the state folder, unless it is there already. Whether
@@ -284,7 +75,7 @@ func (a *agent) saveRun(n note, sheet []byte) error {
 
 // startRun starts the goroutine that executes a run and delivers its journal.
 func (a *agent) startRun(ctx context.Context, n note) *run {
-	r := &run{a: a, id: n.Run, hash: n.SheetHash, note: n, dir: filepath.Join(a.cfg.runsDir(), n.Run), commands: newCommandQueue(n.Commands), mayLead: make(chan struct{}), ended: make(chan struct{}), log: a.cfg.Logger.With("run", n.Run)}
+	r := &run{node: &a.node, id: n.Run, hash: n.SheetHash, note: n, dir: filepath.Join(a.cfg.runsDir(), n.Run), commands: &commandQueue{all: n.Commands}, mayLead: make(chan struct{}), ended: make(chan struct{}), log: a.cfg.Logger.With("run", n.Run)}
 	var ectx context.Context
 	ectx, r.cancel = context.WithCancelCause(ctx)
 	r.applyDesired()

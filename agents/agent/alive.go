@@ -23,7 +23,7 @@ const aliveEvery = time.Second
 // keepAlive notes that the run is being executed, until stop or the end of the
 // process; before is when an earlier start noted it last, zero where none did.
 func (r *run) keepAlive(ctx context.Context, j *journal.File) (before time.Time, stop func()) {
-	path, boot := filepath.Join(r.dir, aliveFile), r.a.cfg.boot()
+	path, boot := filepath.Join(r.dir, aliveFile), r.node.cfg.boot()
 	if info, err := os.Stat(path); err == nil {
 		of, err := os.ReadFile(path)
 		before = aliveAt(info.ModTime(), string(of), boot, j)

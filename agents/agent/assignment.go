@@ -8,33 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"linktrial/agents/session"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
 )
-
-// decodeAssignment decodes an assignment that a trusted key has signed for this node,
-// or reports why nothing of it must be used. Nothing of an untrusted one is decoded.
-func (a *agent) decodeAssignment(encoded []byte, sig signature.Signature) (*linktrialv1.Assignment, error) {
-	if err := a.trust.CheckAssignment(encoded, sig); err != nil {
-		return nil, err
-	}
-	as := new(linktrialv1.Assignment)
-	if err := proto.Unmarshal(encoded, as); err != nil {
-		return nil, fmt.Errorf("refused: the assignment cannot be decoded: %w", err)
-	}
-	if as.Node != a.cfg.Name {
-		return nil, fmt.Errorf("refused: the assignment is for node %.100q, and this is node %q; nothing was started", as.Node, a.cfg.Name)
-	}
-	if as.RunId != "" && as.Role != string(a.cfg.Role) {
-		return nil, fmt.Errorf("refused: the assignment of run %.140q is for a %.40s, and this node is a %s; nothing was started", as.RunId, as.Role, a.cfg.Role)
-	}
-	return as, nil
-}
 
 // errExpired is of an assignment that the node's clock may take for expired because it
 // is wrong: it is accepted when the clock is right.
@@ -74,27 +53,6 @@ func (a *agent) openAssignment(s *linktrialv1.SignedAssignment, challenge []byte
 
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// checkAssignment verifies the run's assignment in the state folder, and keeps it for
-// the run. Its expiry and challenge counted when it was accepted: a run that was
-// interrupted goes on however long that took.
-func (r *run) checkAssignment() error {
-	r.mu.Lock()
-	n := r.note
-	r.mu.Unlock()
-	as, err := r.a.decodeAssignment(n.Assignment, signature.Signature{KeyID: n.AssignmentKeyID, Bytes: n.AssignmentSignature})
-	if err != nil && len(n.Assignment) == 0 {
-		return fmt.Errorf("%w; the run was assigned by a version that did not sign assignments: start the plan again", err)
-	}
-	if err != nil {
-		return err
-	}
-	if as.RunId != r.id || as.SheetHash != r.hash {
-		return fmt.Errorf("refused: the assignment is of run %.140q with the sheet %.12s…, and the node's folder has run %s with the sheet %.12s…", as.RunId, as.SheetHash, r.id, r.hash)
-	}
-	r.assignment = as
-	return nil
-}
-
 // maxRefused bounds the refused assignments of one answer that are reported.
 const maxRefused = 20
 
@@ -132,6 +90,29 @@ func (a *agent) applyAssignments(ctx context.Context, r session.Answer) (refused
 		r.setListed(listed[id])
 	}
 	return false
+}
+
+// preflight begins the preflight that the orchestrator wants, each one once. An
+// agent that was started again begins anew: its report has not been sent yet.
+func (a *agent) preflight(ctx context.Context, as *linktrialv1.Assignment) {
+	w := as.Preflight
+	if w == nil || w.Id == "" {
+		return
+	}
+	a.mu.Lock()
+	known := a.preflightID == w.Id
+	a.preflightID = w.Id
+	a.mu.Unlock()
+	if known {
+		return
+	}
+	a.running.Go(func() {
+		if w.Transfers != nil {
+			a.runTransfers(ctx, w)
+			return
+		}
+		a.runPreflight(ctx, w, as.TelemetryAddresses)
+	})
 }
 
 // refusal is the fault to be reported of an assignment that is refused. One of a run
@@ -202,4 +183,21 @@ func (a *agent) applyRun(ctx context.Context, as *linktrialv1.Assignment, s *lin
 	}
 	a.cfg.Logger.Info("run is assigned to this node", "run", as.RunId, "desired_state", string(desired))
 	a.startRun(ctx, n)
+}
+
+// learnRadio reads the node's radio by the profile that the orchestrator has of it,
+// as far as that is signed; nil: the orchestrator has none.
+func (a *agent) learnRadio(signed *linktrialv1.SignedAssignment, challenge []byte) {
+	if signed == nil {
+		a.noteProfile(false, nil)
+		return
+	}
+	as, err := a.openAssignment(signed, challenge, false)
+	a.noteProfile(err == nil && len(as.RadioProfile) > 0, err)
+	if err != nil || a.cfg.Radio == "" {
+		return
+	}
+	if p := a.cfg.readProfile(as.RadioProfile, "telemetry between runs"); p != nil {
+		a.radio.setIdle(a.cfg.poller(p, nil, as.TelemetryAddresses))
+	}
 }

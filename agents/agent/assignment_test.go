@@ -55,8 +55,8 @@ func victim(t *testing.T) *agent {
 	if err := c.complete(); err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{cfg: c, slot: make(chan struct{}, 1), runs: map[string]*run{}}
-	a.radio = newRadioPoller(a.poller(nil, nil, nil))
+	a := &agent{node: node{cfg: c, slot: make(chan struct{}, 1)}, runs: map[string]*run{}}
+	a.radio = &radioPoller{idle: a.cfg.poller(nil, nil, nil)}
 	var err error
 	if a.trust, err = trust.Open(a.cfg.Trust); err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestProfilesThatAreRefused(t *testing.T) {
 // whole answer says so: an empty one proves nothing.
 func TestAbsenceIsSigned(t *testing.T) {
 	a := victim(t)
-	mine := &run{a: a, id: "run1", cancel: func(error) {}}
+	mine := &run{node: &a.node, id: "run1", cancel: func(error) {}}
 	a.runs["run1"] = mine
 	other := assignmentOf(&linktrialv1.PollRequest{Name: "server", Challenge: testChallenge})
 	other.Total = 2 // and the other one was taken out
@@ -241,7 +241,7 @@ func TestAbsenceIsSigned(t *testing.T) {
 // anybody.
 func TestRefusalOfARunUnderWay(t *testing.T) {
 	a := victim(t)
-	a.runs["run1"] = &run{a: a, id: "run1"}
+	a.runs["run1"] = &run{node: &a.node, id: "run1"}
 	a.applyAssignments(t.Context(), session.Answer{Assignments: []*linktrialv1.SignedAssignment{{RefusedRunId: "run1"}, {RefusedRunId: "run2"}, {RefusedRunId: "../x"}}, Challenge: testChallenge})
 	var runs []string
 	for _, f := range a.refused {
@@ -265,7 +265,7 @@ func TestRefusalOfARunUnderWay(t *testing.T) {
 func TestStoredRunsAreForgotten(t *testing.T) {
 	a := victim(t)
 	for id, stored := range map[string]time.Time{"run1": time.Now(), "run2": {}} {
-		r := &run{a: a, id: id, dir: filepath.Join(a.cfg.runsDir(), id), note: note{Run: id, Desired: desiredFinish, Taken: time.Now(), Stored: stored}}
+		r := &run{node: &a.node, id: id, dir: filepath.Join(a.cfg.runsDir(), id), note: note{Run: id, Desired: desiredFinish, Taken: time.Now(), Stored: stored}}
 		if err := os.MkdirAll(r.dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +380,7 @@ func TestKeyIsRotatedDuringARun(t *testing.T) {
 func FuzzOpenAssignment(f *testing.F) {
 	sheet := []byte(`{"format":1}`)
 	cfg := Config{Name: "server", Role: radio.RoleServer, StateDir: f.TempDir(), Logger: slog.New(slog.DiscardHandler)}
-	a := &agent{cfg: cfg, runs: map[string]*run{}}
+	a := &agent{node: node{cfg: cfg}, runs: map[string]*run{}}
 	var err error
 	if a.trust, err = trust.Open(trust.Config{Keys: []signature.PublicKey{signature.PublicOf(signingKey)}}); err != nil {
 		f.Fatal(err)
@@ -413,7 +413,7 @@ func FuzzOpenAssignment(f *testing.F) {
 // BenchmarkAssignment is what a node and its orchestrator pay for the signature of one
 // assignment.
 func BenchmarkAssignment(b *testing.B) {
-	a := &agent{cfg: Config{Name: "server", Role: radio.RoleServer, StateDir: b.TempDir()}, runs: map[string]*run{}}
+	a := &agent{node: node{cfg: Config{Name: "server", Role: radio.RoleServer, StateDir: b.TempDir()}}, runs: map[string]*run{}}
 	var err error
 	if a.trust, err = trust.Open(trust.Config{Keys: []signature.PublicKey{signature.PublicOf(signingKey)}}); err != nil {
 		b.Fatal(err)

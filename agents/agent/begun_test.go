@@ -19,11 +19,11 @@ func TestKilledBeforeTheFirstRecord(t *testing.T) {
 	state := t.TempDir()
 	const id = "x-1"
 	path := JournalPath(state, id)
-	a := &agent{cfg: Config{Name: "server", Role: radio.RoleServer, StateDir: state, FloorBytes: 1}}
+	n := &node{cfg: Config{Name: "server", Role: radio.RoleServer, StateDir: state, FloorBytes: 1}}
 	start := func() (*run, *journal.File, error) {
-		r := &run{a: a, id: id, dir: filepath.Dir(path), log: slog.New(slog.DiscardHandler)}
+		r := &run{node: n, id: id, dir: filepath.Dir(path), log: slog.New(slog.DiscardHandler)}
 		require.NoError(t, os.MkdirAll(r.dir, 0o755))
-		notes, bad, err := readNotes(a.cfg.runsDir())
+		notes, bad, err := readNotes(n.cfg.runsDir())
 		require.NoError(t, err)
 		require.Empty(t, bad)
 		r.note = note{Run: id, Desired: desiredPrepare}

@@ -124,7 +124,7 @@ func TestRunsAreKeptWhateverTheClock(t *testing.T) {
 	clock, set := labClock(t)
 	cfg := Config{Name: "n", Role: radio.RoleClient, StateDir: t.TempDir(), DriversDir: t.TempDir(), Clock: clock}
 	require.NoError(t, cfg.complete())
-	a := &agent{cfg: cfg}
+	a := &agent{node: node{cfg: cfg}}
 	orchestrator := func() time.Duration { // its clock less the one that never steps: it is right
 		wall, steady := (*wallclock.Clock)(nil).Read()
 		return time.Duration(wall.UnixNano()) - steady

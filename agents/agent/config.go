@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,13 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"linktrial/agents/preflight"
 	"linktrial/agents/trust"
 	"linktrial/executor"
 	"linktrial/executor/journal"
-	"linktrial/internal/atomicfile"
 	"linktrial/internal/driverfolder"
-	"linktrial/internal/filelock"
 	"linktrial/internal/identity"
 	"linktrial/internal/radio"
 	"linktrial/internal/wallclock"
@@ -90,6 +89,34 @@ type Config struct {
 
 // DefaultFloor is the free disk space that is left to others.
 const DefaultFloor = 64 << 20
+
+// DriversConfig is how drivers are run.
+type DriversConfig struct {
+	Runner string // [RunnerExec], the default, or [RunnerDocker]
+	// Engine is the address of the container engine, as "unix:///run/docker.sock";
+	// empty: DOCKER_HOST, else the engine's usual socket.
+	Engine string
+	// Images are the images to use by protocol; for the others, those of the engine
+	// that are labelled as a driver's.
+	Images map[string]string
+	// HoldNetwork are the arguments with which this very program calls [docker.Hold].
+	HoldNetwork []string
+	// Unconfined drivers, as processes, may do all that the agent may. Reads are
+	// files and folders that confined ones read beyond the system's and their own.
+	Unconfined bool
+	Reads      []string
+	// User is the number of the user that confined ones run as; 0: the machine's choice.
+	User uint32
+}
+
+// Kinds of runner.
+const (
+	// RunnerExec runs drivers as plain processes; as containers only those of
+	// which the folder has a manifest that names an image, and no program.
+	RunnerExec = "exec"
+	// RunnerDocker runs the images of a container engine.
+	RunnerDocker = "docker"
+)
 
 func (c *Config) complete() error {
 	var wrong []string
@@ -184,9 +211,40 @@ func (c *Config) check() error {
 	return nil
 }
 
+func checkDevice(name string) error {
+	if strings.ContainsAny(name, "/ \t\n\x00") || len(name) >= unix.IFNAMSIZ {
+		return fmt.Errorf("interface %.100q (--device), expected the name of a network interface of at most %d characters, such as radio0", name, unix.IFNAMSIZ-1)
+	}
+	return nil
+}
+
+// ParseMoreRadios reads further interfaces of a node that lead to radios, each as
+// DEVICE=ADDRESS.
+func ParseMoreRadios(all []string) (out []preflight.Radio, err error) {
+	for _, s := range all {
+		device, address, _ := strings.Cut(s, "=")
+		a, err := netip.ParseAddr(address)
+		if err != nil || checkDevice(device) != nil || device == "" {
+			return nil, fmt.Errorf("further radio %.100q, expected an interface and its IP address such as eth2=10.78.0.2", s)
+		}
+		out = append(out, preflight.Radio{Device: device, Address: a.String()})
+	}
+	return out, nil
+}
+
 // faultsPossible reports whether processes, nodes, radios and clocks can fail. In virtual
 // time they do only where faults are injected.
 func (c *Config) faultsPossible() bool { return c.Place != journal.PlaceVirtual || c.Faults }
+
+// emulated reports whether the node's radio is emulated, as far as the agent was told:
+// results have it where the lab's emulator proves it.
+func (c *Config) emulated() bool {
+	return c.Place == journal.PlaceEmulated || c.Place == journal.PlaceVirtual
+}
+
+// inLab reports whether a lab has to vouch for the node. The guests of the virtual-time
+// lab have no other radio, and their lab speaks for them.
+func (c *Config) inLab() bool { return c.Place == journal.PlaceEmulated }
 
 // boot is the identity of this start of the node. In virtual time it is the same for all
 // guests: a run has one.
@@ -199,47 +257,3 @@ func (c *Config) boot() string {
 
 func (c *Config) runsDir() string { return filepath.Join(c.StateDir, "runs") }
 func (c *Config) pidDir() string  { return filepath.Join(c.StateDir, "pids") }
-
-// JournalPath is where an agent with this state folder keeps the journal of a run.
-func JournalPath(stateDir, runID string) string {
-	return filepath.Join(stateDir, "runs", runID, "journal.jsonl")
-}
-
-// folderIdentity is the identity of a state folder, which is made with the first start of
-// an agent that works in it. The caller holds the folder's lock.
-func folderIdentity(dir string) (string, error) {
-	path := filepath.Join(dir, "folder-id")
-	id, err := atomicfile.Keep(path, 0o644, rand.Text)
-	if err != nil {
-		return "", fmt.Errorf("state folder: %w", err)
-	}
-	if len(id) != len(rand.Text()) || strings.ContainsFunc(id, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }) {
-		return "", fmt.Errorf("%s has %q, expected 26 letters and digits: remove the file if no run of this node is open", path, id)
-	}
-	return id, nil
-}
-
-// lock makes sure that one agent at a time works in a state folder. The kernel
-// releases the lock however the process ends.
-func lock(dir string) (release func(), err error) {
-	path := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("state folder: %w", err)
-	}
-	if err := filelock.TryLock(f, filelock.Exclusive); err != nil {
-		defer f.Close()
-		if !errors.Is(err, filelock.ErrHeld) {
-			return nil, fmt.Errorf("state folder %s cannot be locked: %w", dir, err)
-		}
-		holder := "another process"
-		if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
-			holder = "process " + strings.TrimSpace(string(b))
-		}
-		return nil, fmt.Errorf("another agent (%s) already works in %s: stop it, or give this one a state folder of its own", holder, dir)
-	}
-	if err := f.Truncate(0); err == nil {
-		fmt.Fprintf(f, "%d\n", os.Getpid())
-	}
-	return func() { filelock.Release(f) }, nil
-}

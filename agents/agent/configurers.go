@@ -71,19 +71,3 @@ func (c *configurers) names() (out []string) {
 	slices.Sort(out)
 	return out
 }
-
-// mayConfigure reports whether a protocol's driver can have a capability with which the
-// node's network is changed: where its manifest names it, or it is a process that nothing
-// confines.
-func (a *agent) mayConfigure(protocol string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, s := range a.drivers {
-		if s.Driver.Name != protocol || s.Manifest == nil {
-			continue
-		}
-		named := s.Manifest.Capabilities
-		return slices.Contains(named, "CAP_NET_ADMIN") || slices.Contains(named, "CAP_SYS_ADMIN") || s.Dir != "" && a.cfg.Drivers.Unconfined
-	}
-	return true // it is not known
-}

@@ -30,7 +30,7 @@ func (s starting) Start(context.Context, string, *contract.Parameters, io.Reader
 
 // Who may have changed the node's network are the drivers that ran and could.
 func TestConfigurers(t *testing.T) {
-	a := &agent{drivers: []runner.State{
+	n := &node{drivers: []runner.State{
 		{Driver: journal.Driver{Name: "process"}, Manifest: &contract.Manifest{Capabilities: []string{"CAP_NET_ADMIN"}}, Dir: "/drivers/process"},
 		{Driver: journal.Driver{Name: "confined"}, Manifest: &contract.Manifest{Capabilities: []string{"CAP_BPF"}}, Dir: "/drivers/confined"},
 		{Driver: journal.Driver{Name: "container"}, Manifest: &contract.Manifest{}},
@@ -38,7 +38,7 @@ func TestConfigurers(t *testing.T) {
 		{Driver: journal.Driver{Name: "idle"}, Manifest: &contract.Manifest{Capabilities: []string{"CAP_NET_ADMIN"}}, Dir: "/drivers/idle"},
 	}}
 	done := make(chan struct{})
-	c := newConfigurers(starting{done}, a.mayConfigure)
+	c := newConfigurers(starting{done}, n.mayConfigure)
 	for _, name := range []string{"process", "confined", "container", "asks"} {
 		_, err := c.runner().Start(t.Context(), name, nil, nil)
 		require.NoError(t, err)
@@ -57,8 +57,8 @@ func TestConfigurers(t *testing.T) {
 	c.mu.Unlock()
 	require.Equal(t, []string{"process"}, c.names())
 
-	require.True(t, a.mayConfigure("of another run"), "it is not known")
-	a.cfg.Drivers.Unconfined = true
-	require.True(t, a.mayConfigure("confined"), "nothing confines it")
-	require.False(t, a.mayConfigure("container"))
+	require.True(t, n.mayConfigure("of another run"), "it is not known")
+	n.cfg.Drivers.Unconfined = true
+	require.True(t, n.mayConfigure("confined"), "nothing confines it")
+	require.False(t, n.mayConfigure("container"))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +29,7 @@ func diskFailed(err error) bool {
 
 // outlastsDisk reports whether the run waits for a disk that has failed: where an
 // orchestrator can tell people of it.
-func (r *run) outlastsDisk() bool { return r.a.session != nil }
+func (r *run) outlastsDisk() bool { return r.node.session != nil }
 
 // whileDiskWorks executes the run until the disk fails, and returns that then.
 func (r *run) whileDiskWorks(ctx context.Context, j *journal.File, execute func(context.Context) error) error {
@@ -65,40 +64,23 @@ const (
 func (r *run) awaitDisk(ctx context.Context, failed error) error {
 	r.log.Error("the run waits: its journal cannot be written", "error", failed)
 	began := time.Now()
-	var told *fault
-	defer func() {
-		if told != nil {
-			r.a.removeFault(*told)
-		}
-	}()
+	var told fault
+	defer func() { r.node.removeFault(told) }()
 	for pause := (backoff.Backoff{Min: diskPause, Max: diskPauseMax}); ; {
-		err := checkDisk(r.dir, r.a.cfg.FloorBytes)
+		err := checkDisk(r.dir, r.node.cfg.FloorBytes)
 		if err == nil {
 			r.log.Info("the disk works again; the run continues", "seconds", time.Since(began).Seconds())
 			return nil
 		}
 		f := fault{text: fmt.Sprintf("run %s waits for this node: its journal cannot be written (%v); the run continues when that is repaired", r.id, err)}
-		if told == nil || *told != f {
-			if told != nil {
-				r.a.removeFault(*told)
-			}
-			r.a.addFault(f)
-			told = &f
+		if told != f {
+			r.node.removeFault(told)
+			r.node.addFault(f)
+			told = f
 		}
 		if !pause.Wait(ctx) {
 			return ctx.Err()
 		}
-	}
-}
-
-// removeFault takes back a fault that is mended.
-func (a *agent) removeFault(f fault) {
-	a.mu.Lock()
-	a.faults = slices.DeleteFunc(slices.Clone(a.faults), func(g fault) bool { return f == g })
-	s := a.session
-	a.mu.Unlock()
-	if s != nil {
-		s.PollNow()
 	}
 }
 

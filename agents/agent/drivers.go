@@ -21,47 +21,6 @@ type runnable interface {
 	Sweep(ctx context.Context) error
 }
 
-// DriversConfig is how drivers are run.
-type DriversConfig struct {
-	Runner string // [RunnerExec], the default, or [RunnerDocker]
-	// Engine is the address of the container engine, as "unix:///run/docker.sock";
-	// empty: DOCKER_HOST, else the engine's usual socket.
-	Engine string
-	// Images are the images to use by protocol; for the others, those of the engine
-	// that are labelled as a driver's.
-	Images map[string]string
-	// HoldNetwork are the arguments with which this very program calls [docker.Hold].
-	HoldNetwork []string
-	// Unconfined drivers, as processes, may do all that the agent may. Reads are
-	// files and folders that confined ones read beyond the system's and their own.
-	Unconfined bool
-	Reads      []string
-	// User is the number of the user that confined ones run as; 0: the machine's choice.
-	User uint32
-}
-
-// Kinds of runner.
-const (
-	// RunnerExec runs drivers as plain processes; as containers only those of
-	// which the folder has a manifest that names an image, and no program.
-	RunnerExec = "exec"
-	// RunnerDocker runs the images of a container engine.
-	RunnerDocker = "docker"
-)
-
-// network is which packets a protocol sends, as the manifest of its driver says: "tcp",
-// "udp" or "sctp"; empty: there is no such driver.
-func (a *agent) network(protocol string) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, s := range a.drivers {
-		if s.Driver.Name == protocol && s.Manifest != nil {
-			return s.Manifest.Network
-		}
-	}
-	return ""
-}
-
 // closeLimit bounds the removal of containers at an agent's end.
 const closeLimit = 20 * time.Second
 

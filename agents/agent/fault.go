@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -17,32 +16,53 @@ import (
 	"linktrial/internal/atomicfile"
 )
 
-// fault is something on the node that it cannot mend by itself.
-type fault struct {
-	run  string // that cannot go on because of it; empty: none
-	text string // what it is, and what to do
-}
-
 // addFault reports a fault to the orchestrator, at once and with every poll.
-func (a *agent) addFault(f fault) {
-	a.mu.Lock()
-	known := slices.Contains(a.faults, f)
+func (n *node) addFault(f fault) {
+	n.mu.Lock()
+	known := slices.Contains(n.faults, f)
 	if !known {
-		a.faults = append(a.faults, f)
+		n.faults = append(n.faults, f)
 	}
-	s := a.session
-	a.mu.Unlock()
-	if !known && s != nil {
-		s.PollNow()
+	n.mu.Unlock()
+	if !known {
+		n.pollNow()
 	}
 }
 
-func (a *agent) addFaults(r *linktrialv1.PollRequest) {
-	radio := a.checkRadio()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all := append(a.faults[:len(a.faults):len(a.faults)], a.refused...)
-	for _, text := range []string{radio, a.profileFault, a.labFault, a.waiting} {
+// removeFault takes back a fault that is mended; the zero value was none.
+func (n *node) removeFault(f fault) {
+	if f == (fault{}) {
+		return
+	}
+	n.mu.Lock()
+	n.faults = slices.DeleteFunc(slices.Clone(n.faults), func(g fault) bool { return f == g })
+	n.mu.Unlock()
+	n.pollNow()
+}
+
+// setFault sets a fault to what is wrong now, empty: nothing, and reports whether that is
+// news.
+func (n *node) setFault(fault *string, now string) (news bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	news = *fault != now
+	*fault = now
+	return news
+}
+
+// pollNow has the orchestrator, where there is one, told at once.
+func (n *node) pollNow() {
+	if n.session != nil {
+		n.session.PollNow()
+	}
+}
+
+func (n *node) addFaults(r *linktrialv1.PollRequest) {
+	radio := n.checkRadio()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := append(n.faults[:len(n.faults):len(n.faults)], n.refused...)
+	for _, text := range []string{radio, n.profileFault, n.labFault, n.waiting} {
 		if text != "" {
 			all = append(all, fault{text: text})
 		}
@@ -54,49 +74,52 @@ func (a *agent) addFaults(r *linktrialv1.PollRequest) {
 
 // noteWaiting notes why the run that this node leads waits, empty where it does not, and
 // has the orchestrator told.
-func (a *agent) noteWaiting(why string) {
+func (n *node) noteWaiting(why string) {
 	if why != "" {
 		why = "the run waits: " + why
 	}
-	a.mu.Lock()
-	changed := a.waiting != why
-	a.waiting = why
-	s := a.session
-	a.mu.Unlock()
-	if changed && s != nil {
-		s.PollNow()
+	if n.setFault(&n.waiting, why) {
+		n.pollNow()
 	}
 }
 
 // checkRadio says why the radios cannot be used as they are now, and logs it once.
-func (a *agent) checkRadio() string {
-	fault := radioFault(a.cfg.Device, a.cfg.RadioAddress)
-	for _, m := range a.cfg.More {
+func (n *node) checkRadio() string {
+	fault := radioFault(n.cfg.Device, n.cfg.RadioAddress)
+	for _, m := range n.cfg.More {
 		fault = cmp.Or(fault, radioFault(m.Device, m.Address))
 	}
-	if fault == "" && a.cfg.RadioControl == "" { // a lab looks after its radios itself
-		fault = a.interfaceFault()
+	if fault == "" && n.cfg.RadioControl == "" { // a lab looks after its radios itself
+		fault = n.interfaceFault()
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if fault != a.radioFault && fault != "" {
-		a.cfg.Logger.Warn("the radio cannot be used", "reason", fault)
+	if n.setFault(&n.radioFault, fault) && fault != "" {
+		n.cfg.Logger.Warn("the radio cannot be used", "reason", fault)
 	}
-	a.radioFault = fault
 	return fault
+}
+
+// noteInterface notes the watch of the run that is executed, until done.
+func (n *node) noteInterface(w *netif.Watches) (done func()) {
+	set := func(w *netif.Watches) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.iface = w
+	}
+	set(w)
+	return func() { set(nil) }
 }
 
 // interfaceFault says what is not in order with the radios' interfaces, which are there:
 // as the run that is executed needs them, or else as they are by themselves.
-func (a *agent) interfaceFault() string {
-	a.mu.Lock()
-	watch := a.iface
-	a.mu.Unlock()
+func (n *node) interfaceFault() string {
+	n.mu.Lock()
+	watch := n.iface
+	n.mu.Unlock()
 	var faults []executor.InterfaceFault
 	if watch != nil {
 		faults, _ = watch.State()
 	} else {
-		faults = a.radioFaults()
+		faults = n.radioFaults()
 	}
 	var out []string
 	for _, f := range faults {
@@ -106,8 +129,8 @@ func (a *agent) interfaceFault() string {
 }
 
 // radioFaults are those of the interfaces of the agent's radios by themselves.
-func (a *agent) radioFaults() (out []executor.InterfaceFault) {
-	for _, x := range append([]preflight.Radio{{Device: a.cfg.Device, Address: a.cfg.RadioAddress}}, a.cfg.More...) {
+func (n *node) radioFaults() (out []executor.InterfaceFault) {
+	for _, x := range append([]preflight.Radio{{Device: n.cfg.Device, Address: n.cfg.RadioAddress}}, n.cfg.More...) {
 		address, err := netip.ParseAddr(x.Address)
 		if err != nil || x.Device == "" {
 			continue
@@ -162,46 +185,29 @@ func radioFault(device, address string) string {
 
 // noteProfile notes whether the orchestrator knows the radio's profile; refused is why
 // what it sent of it is not used, nil where it is.
-func (a *agent) noteProfile(known bool, refused error) {
+func (n *node) noteProfile(known bool, refused error) {
 	text := ""
 	if refused != nil {
 		text = fmt.Sprintf("the radio is not read between runs: %v", refused)
-	} else if a.cfg.Radio != "" && !known {
-		text = fmt.Sprintf("the orchestrator has no radio profile %q, which --radio names: no plan can use this node; 'linktrial profiles' lists the profiles", a.cfg.Radio)
+	} else if n.cfg.Radio != "" && !known {
+		text = fmt.Sprintf("the orchestrator has no radio profile %q, which --radio names: no plan can use this node; 'linktrial profiles' lists the profiles", n.cfg.Radio)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if text != a.profileFault && text != "" {
-		a.cfg.Logger.Warn("the radio has no profile that this node can use", "reason", text)
+	if n.setFault(&n.profileFault, text) && text != "" {
+		n.cfg.Logger.Warn("the radio has no profile that this node can use", "reason", text)
 	}
-	a.profileFault = text
-}
-
-// cannotGoOn reports that a file of the run's folder is damaged or missing, so that
-// the node can do nothing more in the run.
-func (r *run) cannotGoOn(what string, err error) error {
-	text := fmt.Sprintf("%s: %v; the node does nothing more in this run, and what it has delivered stays. Look into %s on the node, and start the run anew with 'linktrial run start'", what, err, r.dir)
-	r.a.addFault(fault{r.id, text})
-	return errors.New(text)
 }
 
 // setAsideAll sets aside the files of the state folder that cannot be read, names
 // them in the log, and has the orchestrator told.
-func (a *agent) setAsideAll(bad []badFile) {
+func (n *node) setAsideAll(bad []badFile) {
 	for _, b := range bad {
 		to, err := atomicfile.SetAside(b.path)
 		if err != nil {
-			a.cfg.Logger.Error("file of the state folder cannot be read, nor be renamed", "file", b.path, "reason", b.err, "error", err)
-			a.addFault(fault{text: fmt.Sprintf("%v; it cannot be renamed either (%v): remove it", b.err, err)})
+			n.cfg.Logger.Error("file of the state folder cannot be read, nor be renamed", "file", b.path, "reason", b.err, "error", err)
+			n.addFault(fault{text: fmt.Sprintf("%v; it cannot be renamed either (%v): remove it", b.err, err)})
 			continue
 		}
-		a.cfg.Logger.Error("file of the state folder cannot be read and is set aside", "file", b.path, "now", to, "reason", b.err)
-		a.addFault(fault{text: fmt.Sprintf("%v; it is now %s, and the agent works without it", b.err, filepath.Base(to))})
+		n.cfg.Logger.Error("file of the state folder cannot be read and is set aside", "file", b.path, "now", to, "reason", b.err)
+		n.addFault(fault{text: fmt.Sprintf("%v; it is now %s, and the agent works without it", b.err, filepath.Base(to))})
 	}
-}
-
-// badFile is a file of the state folder that cannot be read.
-type badFile struct {
-	path string
-	err  error // names the file
 }

@@ -52,7 +52,7 @@ func TestEndWhileDriversAreCompared(t *testing.T) {
 			sheet, err := runsheet.Decode(encoded)
 			require.NoError(t, err)
 			path := JournalPath(a.cfg.StateDir, "run1")
-			r := &run{a: a, id: "run1", hash: runsheet.Hash(encoded), dir: filepath.Dir(path), cancel: cancel, log: slog.New(slog.DiscardHandler)}
+			r := &run{node: &a.node, id: "run1", hash: runsheet.Hash(encoded), dir: filepath.Dir(path), cancel: cancel, log: slog.New(slog.DiscardHandler)}
 			require.NoError(t, os.MkdirAll(r.dir, 0o755))
 			j, err := r.openJournal()
 			require.NoError(t, err)

@@ -5,9 +5,7 @@ import (
 	"time"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
-	"linktrial/executor/journal"
 	"linktrial/internal/nodesensor"
-	"linktrial/internal/wallclock"
 )
 
 // clockEvery is how often the orchestrator's clock is measured outside of runs.
@@ -16,12 +14,6 @@ const clockEvery = time.Minute
 
 // clockAgain is how soon after a measurement that failed.
 const clockAgain = 5 * time.Second
-
-// measured is a measurement of the clock, with the moment it was made.
-type measured struct {
-	journal.ClockOffset
-	at time.Time // zero: there is none
-}
 
 // watchClock measures the orchestrator's clock from time to time until ctx
 // ends, but never while a run restricts calls.
@@ -46,18 +38,21 @@ func (a *agent) watchClock(ctx context.Context) {
 	}
 }
 
-func (a *agent) noteClock(o journal.ClockOffset) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.clock = measured{ClockOffset: o, at: time.Now()}
-}
-
-// orchestratorTime is the orchestrator's time of day, whatever this node's clock says;
-// false: it was not measured.
-func (a *agent) orchestratorTime() (time.Time, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return time.Unix(0, int64(wallclock.Steady()+a.clock.Offset+a.clock.Epoch)).UTC(), !a.clock.at.IsZero()
+// pruneOld removes runs that were stored long ago by the orchestrator's time, once a
+// start: this node's clock may be wrong by any time.
+func (a *agent) pruneOld() {
+	now, known := a.orchestratorTime()
+	if !known || a.pruned {
+		return
+	}
+	a.pruned = true
+	notes, _, err := readNotes(a.cfg.runsDir())
+	if err == nil {
+		err = prune(a.cfg.runsDir(), notes, now)
+	}
+	if err != nil {
+		a.cfg.Logger.Warn("runs that were stored long ago could not be removed", "error", err)
+	}
 }
 
 // addStatus adds battery, telemetry, faults and clock to a poll.
@@ -74,5 +69,25 @@ func (a *agent) addStatus(r *linktrialv1.PollRequest) {
 		wall, steady := a.cfg.Clock.Read()
 		offset := a.clock.Offset + a.clock.Epoch - (time.Duration(wall.UnixNano()) - steady)
 		r.ClockOffsetNs, r.ClockErrorNs = offset.Nanoseconds(), a.clock.Error.Nanoseconds()
+	}
+}
+
+// addTelemetry adds the newest readings to a poll. While calls are restricted
+// they are left out.
+func (a *agent) addTelemetry(r *linktrialv1.PollRequest) {
+	if !a.session.Gate().Unrestricted() {
+		return
+	}
+	for _, s := range a.radio.current().States() {
+		t := &linktrialv1.TelemetryState{Source: s.Source, Kind: string(s.Kind), Error: s.Error}
+		if !s.At.IsZero() {
+			t.AgeSeconds = time.Since(s.At).Seconds()
+		}
+		for _, v := range s.Values {
+			t.Values = append(t.Values, &linktrialv1.TelemetryReading{Name: v.Name, Value: v.Value, Unit: v.Unit, Counter: v.Counter})
+		}
+		if t.Error != "" || len(t.Values) > 0 {
+			r.Telemetry = append(r.Telemetry, t)
+		}
 	}
 }

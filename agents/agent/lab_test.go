@@ -58,19 +58,19 @@ func vouching(t *testing.T, socket string, key ed25519.PrivateKey) {
 // reason, and a run waits.
 func TestLab(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "emulator.sock")
-	a := &agent{incarnation: "folder/start", cfg: Config{Name: "client-1", Role: radio.RoleClient, RadioAddress: "10.77.0.1", Device: "lo", RadioControl: socket,
+	n := &node{incarnation: "folder/start", cfg: Config{Name: "client-1", Role: radio.RoleClient, RadioAddress: "10.77.0.1", Device: "lo", RadioControl: socket,
 		Place: journal.PlaceEmulated, Logger: slog.New(slog.DiscardHandler)}}
-	x := &execution{run: &run{a: a, id: "r-1", hash: "hash"}}
+	x := &execution{run: &run{node: n, id: "r-1", hash: "hash"}}
 	register := func() *linktrialv1.RegisterRequest {
 		r := new(linktrialv1.RegisterRequest)
-		a.addLab(t.Context(), r)
+		n.addLab(t.Context(), r)
 		return r
 	}
 	refused := func(want string) {
 		t.Helper()
 		r := register()
-		if !r.Emulated || r.LabKey != "" || len(r.LabSignature) != 0 || !strings.Contains(r.LabProblem, want) || a.labFault != r.LabProblem {
-			t.Fatalf("%+v, fault %q, want %q", r, a.labFault, want)
+		if !r.Emulated || r.LabKey != "" || len(r.LabSignature) != 0 || !strings.Contains(r.LabProblem, want) || n.labFault != r.LabProblem {
+			t.Fatalf("%+v, fault %q, want %q", r, n.labFault, want)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*labRetry)
 		defer cancel()
@@ -86,8 +86,8 @@ func TestLab(t *testing.T) {
 	refused("connect to the emulator")
 	vouching(t, socket, key)
 	r := register()
-	if _, err := signature.VerifyLab(a.nodeStatement(), signature.LabProof{Key: r.LabKey, Signature: r.LabSignature}); err != nil || r.LabProblem != "" || a.labFault != "" || !r.Emulated {
-		t.Fatalf("%+v, fault %q: %v", r, a.labFault, err)
+	if _, err := signature.VerifyLab(n.nodeStatement(), signature.LabProof{Key: r.LabKey, Signature: r.LabSignature}); err != nil || r.LabProblem != "" || n.labFault != "" || !r.Emulated {
+		t.Fatalf("%+v, fault %q: %v", r, n.labFault, err)
 	}
 	p, err := x.labProof(t.Context())
 	if err != nil {
@@ -105,7 +105,7 @@ func TestLab(t *testing.T) {
 	}
 	refused("signs for lab")
 	// A node with a real radio asks nobody.
-	a.cfg.Place = journal.PlaceUnnamed
+	n.cfg.Place = journal.PlaceUnnamed
 	if r := register(); r.Emulated || r.LabProblem != "" {
 		t.Errorf("%+v", r)
 	}

@@ -20,6 +20,9 @@ import (
 // DesiredState is how far a run may go, as the orchestrator last said.
 type DesiredState string
 
+// rank orders desired states: they only ever go forward.
+var rank = map[DesiredState]int{desiredPrepare: 0, desiredRun: 1, desiredFinish: 2, desiredAbort: 3}
+
 const (
 	desiredPrepare DesiredState = "prepare"
 	desiredRun     DesiredState = "run"
@@ -79,6 +82,15 @@ func (n *note) write(dir string) error {
 // maxNote bounds a note, in bytes; commands of people are what makes one long.
 const maxNote = 1 << 20
 
+// maxSheet bounds a run sheet, in bytes: more than one answer of the orchestrator holds.
+const maxSheet = 64 << 20
+
+// badFile is a file of the state folder that cannot be read.
+type badFile struct {
+	path string
+	err  error // names the file
+}
+
 // readNotes reads the runs of a state folder, oldest first, and returns the files that
 // cannot be read beside them. A folder without a note is one whose first note was
 // never written: nothing happened in it.
@@ -133,23 +145,6 @@ func parseNote(b []byte) (note, error) {
 		return note{}, fmt.Errorf("desired state %.40q, expected prepare, run, finish or abort", n.Desired)
 	}
 	return n, nil
-}
-
-// pruneOld removes runs that were stored long ago by the orchestrator's time, once a
-// start: this node's clock may be wrong by any time.
-func (a *agent) pruneOld() {
-	now, known := a.orchestratorTime()
-	if !known || a.pruned {
-		return
-	}
-	a.pruned = true
-	notes, _, err := readNotes(a.cfg.runsDir())
-	if err == nil {
-		err = prune(a.cfg.runsDir(), notes, now)
-	}
-	if err != nil {
-		a.cfg.Logger.Warn("runs that were stored long ago could not be removed", "error", err)
-	}
 }
 
 // prune removes runs that were stored long ago, or are too many, and remembers that

@@ -33,9 +33,9 @@ func ParseSparePorts(s string) (r executor.PortRange, err error) {
 // reachPaths gives the executor what it needs to know of paths and ports. In a lab nodes
 // reach each other beside the radio.
 func (x *execution) reachPaths(cfg *executor.Config) {
-	a := x.run.a
-	cfg.Network, cfg.PortHolder = a.network, portholder.Find
-	if a.cfg.RadioControl != "" {
+	n := x.run.node
+	cfg.Network, cfg.PortHolder = n.network, portholder.Find
+	if n.cfg.RadioControl != "" {
 		return
 	}
 	x.run.mu.Lock()
@@ -49,7 +49,7 @@ func (x *execution) reachPaths(cfg *executor.Config) {
 	if len(x.radios) > 1 && cfg.Role == radio.RoleRelay { // the leading node may be at another one
 		device = ""
 	}
-	cfg.SparePorts = a.cfg.SparePorts
+	cfg.SparePorts = n.cfg.SparePorts
 	cfg.AnswerPaths = func(ctx context.Context, address string, state func(executor.PathQuestion) executor.NodeState) {
 		path.Respond(ctx, path.End{Address: address, Device: device, Key: key}, state, x.run.log)
 	}

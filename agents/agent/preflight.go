@@ -8,35 +8,12 @@ import (
 	"linktrial/executor/journal"
 )
 
-// preflight begins the preflight that the orchestrator wants, each one once. An
-// agent that was started again begins anew: its report has not been sent yet.
-func (a *agent) preflight(ctx context.Context, as *linktrialv1.Assignment) {
-	w := as.Preflight
-	if w == nil || w.Id == "" {
-		return
-	}
-	a.mu.Lock()
-	known := a.preflightID == w.Id
-	a.preflightID = w.Id
-	a.mu.Unlock()
-	if known {
-		return
-	}
-	a.running.Go(func() {
-		if w.Transfers != nil {
-			a.runTransfers(ctx, w)
-			return
-		}
-		a.runPreflight(ctx, w, as.TelemetryAddresses)
-	})
-}
-
 // runPreflight carries a preflight out and reports it. It holds the slot of runs:
 // no run begins on this node before the probes have ended. Of the radio's sources it
 // reads those at the named addresses.
 func (a *agent) runPreflight(ctx context.Context, w *linktrialv1.PreflightRequest, named []string) {
 	var r preflight.Report
-	profile := a.readProfile(w.RadioProfile, "a preflight")
+	profile := a.cfg.readProfile(w.RadioProfile, "a preflight")
 	if a.cfg.Place == journal.PlaceUnnamed {
 		profile = nil // it may be another radio's
 	}
@@ -45,7 +22,7 @@ func (a *agent) runPreflight(ctx context.Context, w *linktrialv1.PreflightReques
 		r = preflight.Run(ctx, preflight.Config{
 			Node: a.cfg.Name, Device: a.cfg.Device, Address: a.cfg.RadioAddress, More: a.cfg.More, StateDir: a.cfg.StateDir, FloorBytes: a.cfg.FloorBytes,
 			Drivers: a.runner, Clock: a.offset,
-			Role: a.cfg.Role, Emulated: a.cfg.emulated(), Profile: profile, Telemetry: a.poller(profile, nil, named).Check,
+			Role: a.cfg.Role, Emulated: a.cfg.emulated(), Profile: profile, Telemetry: a.cfg.poller(profile, nil, named).Check,
 		}, w)
 		<-a.slot
 	default:

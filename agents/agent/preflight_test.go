@@ -153,7 +153,7 @@ func TestNoPreflightDuringARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	a := &agent{cfg: Config{Name: "client"}, slot: make(chan struct{}, 1), session: s}
+	a := &agent{node: node{cfg: Config{Name: "client"}, slot: make(chan struct{}, 1), session: s}}
 	a.slot <- struct{}{} // a run executes
 	a.preflight(t.Context(), &linktrialv1.Assignment{Preflight: &linktrialv1.PreflightRequest{Id: "one"}})
 	a.running.Wait()

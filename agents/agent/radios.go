@@ -3,47 +3,21 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"linktrial/agents/netif"
-	"linktrial/agents/preflight"
 	"linktrial/agents/provenance"
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
 )
 
-// ParseMoreRadios reads further interfaces of a node that lead to radios, each as
-// DEVICE=ADDRESS.
-func ParseMoreRadios(all []string) (out []preflight.Radio, err error) {
-	for _, s := range all {
-		device, address, _ := strings.Cut(s, "=")
-		a, err := netip.ParseAddr(address)
-		if err != nil || checkDevice(device) != nil || device == "" {
-			return nil, fmt.Errorf("further radio %.100q, expected an interface and its IP address such as eth2=10.78.0.2", s)
-		}
-		out = append(out, preflight.Radio{Device: device, Address: a.String()})
-	}
-	return out, nil
-}
-
-func checkDevice(name string) error {
-	if strings.ContainsAny(name, "/ \t\n\x00") || len(name) >= unix.IFNAMSIZ {
-		return fmt.Errorf("interface %.100q (--device), expected the name of a network interface of at most %d characters, such as radio0", name, unix.IFNAMSIZ-1)
-	}
-	return nil
-}
-
 // findRadios are the node's radios that this run uses: that of --device, the second one
 // of a topology that has them, those of --more-radio, and on a relay those that lead to the
 // other nodes. Nil without --device.
 func (x *execution) findRadios() (out []netif.Radio) {
-	cfg, peers := &x.run.a.cfg, x.run.peers()
+	cfg, peers := &x.run.node.cfg, x.run.peers()
 	if cfg.Device == "" {
 		return nil
 	}
@@ -83,7 +57,7 @@ func (x *execution) findRadios() (out []netif.Radio) {
 // neighbours are the nodes to which packets of the run leave this one. A relay that
 // forwards packets sends them to all others.
 func (x *execution) neighbours() []radio.Role {
-	role := x.run.a.cfg.Role
+	role := x.run.node.cfg.Role
 	if !x.forwards() {
 		return x.sheet.Neighbours(role)
 	}
@@ -92,7 +66,7 @@ func (x *execution) neighbours() []radio.Role {
 
 // forwards reports whether the node's kernel forwards packets of others over its radios.
 func (x *execution) forwards() bool {
-	cfg := &x.run.a.cfg
+	cfg := &x.run.node.cfg
 	return cfg.Role == radio.RoleRelay && !cfg.emulated() && provenance.Forwards()
 }
 
@@ -118,7 +92,7 @@ func (x *execution) devices() (out []string) {
 // radios, where nobody states it, the one that it had when this node's part in the run
 // began; 0 where it begins now.
 func (x *execution) mtu(index int, device string, recorded []netif.Recorded) int {
-	if n := x.sheet.Network; n != nil && x.run.a.cfg.emulated() {
+	if n := x.sheet.Network; n != nil && x.run.node.cfg.emulated() {
 		if index > 0 && n.Second != nil {
 			return n.Second.MTUBytes
 		}

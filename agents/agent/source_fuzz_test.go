@@ -189,7 +189,6 @@ func FuzzDecodeProfile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		a := &agent{cfg: Config{Radio: p.Name, RadioAddress: "192.0.2.1"}}
-		a.poller(p, nil, nil)
+		(&Config{Radio: p.Name, RadioAddress: "192.0.2.1"}).poller(p, nil, nil)
 	})
 }

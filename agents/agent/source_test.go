@@ -327,7 +327,7 @@ func TestServerGoesDown(t *testing.T) {
 func TestRunPausesForServer(t *testing.T) {
 	sheet, release := heldSheet(t, 1)
 	n := stageNodes(t, sheet)
-	commands := newCommandQueue(nil)
+	commands := &commandQueue{}
 	n.adjust = func(c *executor.Config) { c.Commands = commands }
 	client := n.journals[radio.RoleClient]
 	_, endServer := n.start(radio.RoleServer, executor.Serve)

@@ -149,9 +149,8 @@ func TestSourcesOfANode(t *testing.T) {
 		"nothing known, nobody there": {Config{Place: journal.PlaceEmulated}, nil, ""},
 		"no name":                     {Config{RadioHost: "10.77.0.1", Place: journal.PlaceUnnamed}, p, ""},
 	} {
-		a := &agent{cfg: c.cfg}
 		var got []string
-		for _, s := range a.poller(c.profile, nil, nil).States() {
+		for _, s := range c.cfg.poller(c.profile, nil, nil).States() {
 			got = append(got, s.Source)
 		}
 		if s := strings.Join(got, " "); s != c.want {

@@ -20,13 +20,6 @@ import (
 // maxTransfersLimit bounds what an orchestrator may ask for.
 const maxTransfersLimit = 30 * time.Minute
 
-// openTransfers is the part of a node that listens, between two requests of a preflight.
-type openTransfers struct {
-	name  string
-	close chan struct{} // closed when the orchestrator asks for the end
-	seen  chan []*linktrialv1.TransferSeen
-}
-
 // runTransfers carries out one step of a preflight's transfers, and reports it.
 func (a *agent) runTransfers(ctx context.Context, w *linktrialv1.PreflightRequest) {
 	t := w.Transfers

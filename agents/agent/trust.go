@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 
+	"google.golang.org/protobuf/proto"
+
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
-	"linktrial/executor/journal"
-	"linktrial/executor/runsheet"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/signature"
 )
@@ -33,52 +33,37 @@ func readSignature(sheetPath string) (signature.Signature, error) {
 }
 
 // learnKeys takes over the signing keys that the orchestrator shows.
-func (a *agent) learnKeys(shown []*linktrialv1.SigningKey) {
+func (n *node) learnKeys(shown []*linktrialv1.SigningKey) {
 	var list []signature.Endorsed
 	for _, s := range shown {
 		k, err := signature.NewPublicKey(s.PublicKey)
 		if err != nil {
-			a.cfg.Logger.Warn("the orchestrator shows an invalid signing key", "error", err)
+			n.cfg.Logger.Warn("the orchestrator shows an invalid signing key", "error", err)
 			continue
 		}
 		list = append(list, signature.Endorsed{Key: k, By: s.EndorsedBy, Endorsement: s.Endorsement})
 	}
-	if err := a.trust.Learn(list); err != nil {
+	if err := n.trust.Learn(list); err != nil {
 		// It is shown again; until then the sheets signed with it are refused.
-		a.cfg.Logger.Error("signing key could not be stored", "error", err)
+		n.cfg.Logger.Error("signing key could not be stored", "error", err)
 	}
 }
 
-// checkSheet decodes a run's sheet from the state folder, or reports why it must
-// not be executed. Nothing of an untrusted sheet is decoded. With an orchestrator the
-// run's assignment is verified first.
-func (r *run) checkSheet(sheet []byte) (*runsheet.Sheet, error) {
-	if r.a.session != nil {
-		if err := r.checkAssignment(); err != nil {
-			return nil, err
-		}
-	}
-	r.mu.Lock()
-	sig := signature.Signature{KeyID: r.note.KeyID, Bytes: r.note.Signature}
-	r.mu.Unlock()
-	if err := r.a.trust.CheckSheet(r.id, sheet, sig); err != nil {
+// decodeAssignment decodes an assignment that a trusted key has signed for this node,
+// or reports why nothing of it must be used. Nothing of an untrusted one is decoded.
+func (n *node) decodeAssignment(encoded []byte, sig signature.Signature) (*linktrialv1.Assignment, error) {
+	if err := n.trust.CheckAssignment(encoded, sig); err != nil {
 		return nil, err
 	}
-	if h := runsheet.Hash(sheet); h != r.hash {
-		return nil, fmt.Errorf("refused: the run sheet's hash is %s, the assignment says %s", h, r.hash)
+	as := new(linktrialv1.Assignment)
+	if err := proto.Unmarshal(encoded, as); err != nil {
+		return nil, fmt.Errorf("refused: the assignment cannot be decoded: %w", err)
 	}
-	decoded, err := runsheet.Decode(sheet)
-	if err != nil {
-		return nil, fmt.Errorf("refused: %w", err)
+	if as.Node != n.cfg.Name {
+		return nil, fmt.Errorf("refused: the assignment is for node %.100q, and this is node %q; nothing was started", as.Node, n.cfg.Name)
 	}
-	return decoded, nil
-}
-
-// ended reports whether this node's part in the run is over.
-func ended(j *journal.File) (over bool, err error) {
-	err = j.Records(func(r journal.Record) error {
-		over = over || r.Type == journal.TypeRunEnded
-		return nil
-	})
-	return over, err
+	if as.RunId != "" && as.Role != string(n.cfg.Role) {
+		return nil, fmt.Errorf("refused: the assignment of run %.140q is for a %.40s, and this node is a %s; nothing was started", as.RunId, as.Role, n.cfg.Role)
+	}
+	return as, nil
 }
