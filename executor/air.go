@@ -26,12 +26,12 @@ func (n *node) stations(f *flow) []figures.Station {
 
 // ownStation is a treatment's own listener, at the port that its node has said.
 func (n *node) ownStation(t *runsheet.Treatment, at radio.Role) figures.Station {
-	return figures.Station{At: at, Port: n.paths.port(at, journal.ListenerName{Treatment: t.Name}, t.Port)}
+	return figures.Station{At: at, Port: n.ports.at(at, journal.ListenerName{Treatment: t.Name}, t.Port)}
 }
 
 // relayStation is a relay process that a treatment passes, at the port that its node has said.
 func (n *node) relayStation(t *runsheet.Treatment, v *runsheet.Via) figures.Station {
-	return figures.Station{At: v.At, Port: n.paths.port(v.At, journal.ListenerName{Treatment: t.Name, At: v.At}, v.Port)}
+	return figures.Station{At: v.At, Port: n.ports.at(v.At, journal.ListenerName{Treatment: t.Name, At: v.At}, v.Port)}
 }
 
 // ports are those of the listeners on a flow's way.

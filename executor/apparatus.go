@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -12,21 +13,16 @@ import (
 	"linktrial/internal/radio"
 )
 
+// listenerWait is how long an attempt waits for a listener that was started again;
+// less than [peerLimit], so that another node's answer says which.
+const listenerWait = 10 * time.Second
+
 // lastWord is how long a node has to say that its listeners were in order.
 const lastWord = 5 * time.Second
 
 // errNoAnswer as the cause of a cancelled context: a node has not said in time whether
 // all was in order.
 var errNoAnswer = errors.New("no answer within " + lastWord.String())
-
-// downError as the cause of a cancelled context ends an attempt that a fault of the
-// apparatus has made worthless.
-type downError struct {
-	reason, text string
-	stopped      bool // figures of flows that succeeded are false, too
-}
-
-func (e *downError) Error() string { return e.text }
 
 // apparatusWatch watches, while an attempt's flows run, the nodes and listeners that
 // they need. Without sources those of other nodes are not known: what happened there
@@ -46,7 +42,7 @@ type apparatusWatch struct {
 
 // watchApparatus watches until close, which must be called. The context is for the
 // flows, and ends with the first fault as its cause.
-func watchApparatus(ctx context.Context, n *node, trial *runsheet.Trial, sources map[radio.Role]Source, emulated Radio) (*apparatusWatch, context.Context) {
+func watchApparatus(ctx context.Context, n *node, trial *runsheet.Trial, sources map[radio.Role]Source) (*apparatusWatch, context.Context) {
 	w := &apparatusWatch{sources: sources, over: make(chan struct{})}
 	fctx, end := context.WithCancelCause(ctx)
 	w.end = end
@@ -57,14 +53,14 @@ func watchApparatus(ctx context.Context, n *node, trial *runsheet.Trial, sources
 	}
 	gctx, stopGone := context.WithCancel(wctx)
 	w.stopGone = stopGone
-	if r, ok := emulated.(RadioWatcher); ok {
+	if r, ok := n.Radio.(RadioWatcher); ok {
 		w.watching.Go(func() { w.found(journal.ReasonRadioDown, Outage{Text: r.Gone(gctx)}) })
 	}
-	if len(listenersAt(n.sheet, trial, n.role)) > 0 {
+	if len(listenersAt(n.sheet, trial, n.Role)) > 0 {
 		watch(journal.ReasonRelayDown, n.watchListeners(trial))
 	}
-	watch(journal.ReasonStopped, n.watchAgent(n.clock.Now()))
-	watch(journal.ReasonRadioDown, n.watchInterface(n.clock.Now()))
+	watch(journal.ReasonStopped, n.watchAgent(n.Clock.Now()))
+	watch(journal.ReasonRadioDown, n.watchInterface(n.Clock.Now()))
 	for role, s := range sources {
 		watch(downReason(n.sheet, trial, role), func(ctx context.Context, _ <-chan struct{}) Outage {
 			o, err := s.Outage(ctx)
@@ -145,7 +141,7 @@ type outageFunc func(ctx context.Context, over <-chan struct{}) Outage
 
 // watch begins to watch what a trial needs of this node, see [Carrier].
 func (n *node) watch(trial *runsheet.Trial) outageFunc {
-	watches := []outageFunc{n.watchListeners(trial), n.watchAgent(n.clock.Now()), n.watchInterface(n.clock.Now())}
+	watches := []outageFunc{n.watchListeners(trial), n.watchAgent(n.Clock.Now()), n.watchInterface(n.Clock.Now())}
 	return func(ctx context.Context, over <-chan struct{}) (first Outage) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -176,7 +172,7 @@ func (n *node) until(later time.Duration, look func() (Outage, <-chan struct{}))
 			select {
 			case <-more:
 			case <-over:
-				backoff.SleepOn(ctx, n.clock, later)
+				backoff.SleepOn(ctx, n.Clock, later)
 				o, _ := look()
 				return o
 			case <-ctx.Done():
@@ -205,4 +201,65 @@ func (n *node) watchAgent(since time.Time) outageFunc {
 // down for some time, says nothing of the protocol, however it ended.
 func (n *node) watchInterface(since time.Time) outageFunc {
 	return n.until(0, func() (Outage, <-chan struct{}) { return n.interfaceSince(since) })
+}
+
+// awaitListeners waits until the listeners of a trial on this node are up, for
+// listenerWait at most: where one is not, the attempt would say nothing of the protocol.
+func (n *node) awaitListeners(ctx context.Context, trial *runsheet.Trial) error {
+	ctx, cancel := context.WithTimeout(ctx, listenerWait)
+	defer cancel()
+	for _, name := range listenersAt(n.sheet, trial, n.Role) {
+		if err := n.listeners.await(ctx, name, n.describe(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) describe(name journal.ListenerName) string { return describeListener(name, n.Role) }
+
+// listenersNow is the state of the listeners of a trial on this node. An attempt during
+// which the count of their outages changed says nothing of the protocol.
+func (n *node) listenersNow(trial *runsheet.Trial) map[journal.ListenerName]listenerState {
+	out := map[journal.ListenerName]listenerState{}
+	for _, name := range listenersAt(n.sheet, trial, n.Role) {
+		out[name] = n.listeners.get(name)
+	}
+	return out
+}
+
+// outageSince is what something outside has done to a listener of a trial on this node
+// since the state before; nothing: Text is empty.
+func (n *node) outageSince(before map[journal.ListenerName]listenerState, trial *runsheet.Trial) (o Outage) {
+	for _, name := range listenersAt(n.sheet, trial, n.Role) {
+		s, was := n.listeners.get(name), before[name]
+		if s.outages > was.outages && o.Text == "" {
+			o.Text = n.describe(name) + " " + s.outage
+		}
+		// It had been waited for, and was ended before the watch began.
+		if was.outages > 0 && !was.up && !was.own && o.Text == "" {
+			o.Text = n.describe(name) + " " + was.outage
+		}
+		o.Stopped = o.Stopped || s.stops > before[name].stops
+	}
+	return o
+}
+
+// nameCrashes gives flows that failed while a relay process of theirs on this node
+// crashed this reason; before is the state of the node's listeners when they began. Of
+// other nodes the orchestrator knows, where the journals are together.
+func (n *node) nameCrashes(before map[journal.ListenerName]listenerState, flows []*flow) {
+	for _, f := range flows {
+		r := &f.result
+		if !f.countsAsFailure() {
+			continue
+		}
+		for name, was := range before {
+			if s := n.listeners.get(name); name.Treatment == f.spec.Treatment && s.crashes > was.crashes {
+				text := fmt.Sprintf("%s crashed: %s; the flow ended with %s: %s", n.describe(name), s.failure, r.Reason, r.Message)
+				r.Verdict, r.Reason, r.Message = journal.Failed, journal.ReasonCrashed, clip(text)
+				break
+			}
+		}
+	}
 }

@@ -11,18 +11,18 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
 )
 
 // attempts executes attempts at trials, one after the other, and keeps what one
 // leaves for the next.
 type attempts struct {
-	node        *node
-	sources     Sources
-	emulator    *emulator
-	captureFile func(trial, attempt int) string
-	prestart    *prestart
-	dead        deadTime
-	inOrder     bool // the last one succeeded, so both ends closed its connections
+	node     *node
+	emulator *emulator
+	paths    *pathCheck
+	prestart *prestart
+	dead     deadTime
+	inOrder  bool // the last one succeeded, so both ends closed its connections
 }
 
 // run executes a trial once, as its nth attempt; next is the attempt that
@@ -31,7 +31,7 @@ type attempts struct {
 func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *attemptID) (*journal.AttemptEnded, error) {
 	a.emulator.quiet(ctx, a.inOrder)
 	a.inOrder = false
-	clock, record := a.node.clock, a.node.record
+	clock, record := a.node.Clock, a.node.record
 	began := clock.Now()
 	start := journal.AttemptStarted{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
 	flows := newFlows(a.node, trial.Index, n)
@@ -76,7 +76,7 @@ func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *
 	a.node.holdHost(flows, &end)
 	summarize(&end, flows, record)
 	if a.inOrder = end.Verdict == journal.Succeeded; a.inOrder {
-		a.node.paths.seen(trial)
+		a.paths.seen(trial)
 	}
 	end.Dead = a.dead.before(flows)
 	truncate(&end)
@@ -90,7 +90,7 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 	var drivers func()
 	var preparing sync.WaitGroup
 	preparing.Go(func() { drivers = a.prestart.prepare(ctx, flows, attemptID{trial.Index, n}) })
-	sources, reason, err := assign(ctx, a.node, a.sources, trial, n)
+	sources, reason, err := assign(ctx, a.node, trial, n)
 	preparing.Wait()
 	defer drivers()
 	if err == nil {
@@ -104,37 +104,22 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 		return reason, err
 	}
 	defer closeSources(sources)
-	name := fmt.Sprintf("%s/%d/%d", a.node.runID, trial.Index, n)
-	opened, before := a.node.clock.Now(), a.node.count() // before the channel's clock starts
+	name := fmt.Sprintf("%s/%d/%d", a.node.RunID, trial.Index, n)
+	opened, before := a.node.Clock.Now(), a.node.count() // before the channel's clock starts
 	if err := a.emulator.begin(ctx, name, trial, flows, a.capture(trial.Index, n)); err != nil {
 		abortAll(ctx, flows)
 		return journal.ReasonRadioDown, err
 	}
-	began := a.node.clock.Now()
+	began := a.node.Clock.Now()
 	control, timed, answered := a.node.countControl(), a.node.timePackets(flows), a.node.countAnswers(flows)
 	relays := a.node.listenersNow(trial)
-	watch, fctx := watchApparatus(ctx, a.node, trial, sources, a.emulator.radio)
+	watch, fctx := watchApparatus(ctx, a.node, trial, sources)
 	defer watch.close()
-	var running sync.WaitGroup
-	stop := beside(flows)
-	defer stop()
-	own := flows
-	for role, s := range sources {
-		var there []*flow
-		there, own = split(own, role)
-		running.Go(func() {
-			runRemote(fctx, a.node, s, began, there)
-			for _, f := range there {
-				f.over()
-			}
-		})
-	}
-	runAll(fctx, own, began)
-	running.Wait()
+	own := a.runEverywhere(fctx, flows, sources, began)
 	end.Control = control()
 	watch.settle(ctx, flows)
 	a.node.nameCrashes(relays, flows)
-	a.node.paths.judge(ctx, trial, flows, began)
+	a.paths.judge(ctx, trial, flows, began)
 	if c := end.Control; c != nil && c.Packets > 0 {
 		for _, f := range flows {
 			f.excuse(journal.ReasonControl, controlText(c))
@@ -154,6 +139,28 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 	return journal.ReasonRadioDown, err
 }
 
+// runEverywhere runs flows on the nodes on which they start, and returns this node's own
+// when all have ended.
+func (a *attempts) runEverywhere(ctx context.Context, flows []*flow, sources map[radio.Role]Source, began time.Time) (own []*flow) {
+	var running sync.WaitGroup
+	stop := beside(flows)
+	defer stop()
+	own = flows
+	for role, s := range sources {
+		var there []*flow
+		there, own = split(own, role)
+		running.Go(func() {
+			runRemote(ctx, a.node, s, began, there)
+			for _, f := range there {
+				f.over()
+			}
+		})
+	}
+	runAll(ctx, own, began)
+	running.Wait()
+	return own
+}
+
 // abortAll aborts flows that have not begun, where ctx has ended.
 func abortAll(ctx context.Context, flows []*flow) {
 	if ctx.Err() == nil {
@@ -165,10 +172,10 @@ func abortAll(ctx context.Context, flows []*flow) {
 }
 
 func (a *attempts) capture(trial, attempt int) string {
-	if !a.node.sheet.Capture || a.captureFile == nil {
+	if !a.node.sheet.Capture || a.node.CaptureFile == nil {
 		return ""
 	}
-	return a.captureFile(trial, attempt)
+	return a.node.CaptureFile(trial, attempt)
 }
 
 // summarize makes an attempt's outcome of its flows', and records their breaches

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
-	"linktrial/executor/runsheet"
-	"linktrial/internal/radio"
 )
 
 // carrier implements [Carrier].
@@ -18,12 +16,12 @@ type carrier struct{ node *node }
 func (c *carrier) Check(a FlowAssignment) error {
 	n := c.node
 	switch {
-	case a.Run != n.runID || a.SheetHash != n.sheetHash:
-		return fmt.Errorf("the assignment is for run %s with sheet %s, this node is in run %s with sheet %s", a.Run, a.SheetHash, n.runID, n.sheetHash)
+	case a.Run != n.RunID || a.SheetHash != n.SheetHash:
+		return fmt.Errorf("the assignment is for run %s with sheet %s, this node is in run %s with sheet %s", a.Run, a.SheetHash, n.RunID, n.SheetHash)
 	case a.Trial < 0 || a.Trial >= len(n.sheet.Trials) || a.Attempt < 1:
 		return fmt.Errorf("the assignment is for attempt %d of trial %d, the sheet has %d trials", a.Attempt, a.Trial, len(n.sheet.Trials))
-	case !slices.Contains(rolesOfTrial(n.sheet, &n.sheet.Trials[a.Trial]), n.role):
-		return fmt.Errorf("no flow of trial %d starts or ends on the %s or passes a relay process there", a.Trial, n.role)
+	case !slices.Contains(rolesOfTrial(n.sheet, &n.sheet.Trials[a.Trial]), n.Role):
+		return fmt.Errorf("no flow of trial %d starts or ends on the %s or passes a relay process there", a.Trial, n.Role)
 	}
 	return nil
 }
@@ -60,27 +58,16 @@ func (c *carrier) Sync() { c.node.record.syncNow() }
 
 // flows are this node's of an assignment.
 func (c *carrier) flows(a FlowAssignment) []*flow {
-	own, _ := split(newFlows(c.node, a.Trial, a.Attempt), c.node.role)
+	own, _ := split(newFlows(c.node, a.Trial, a.Attempt), c.node.Role)
 	return own
-}
-
-// rolesOfFlows lists the roles on which flows of a trial start.
-func rolesOfFlows(t *runsheet.Trial) []radio.Role {
-	var out []radio.Role
-	for _, f := range t.Flows {
-		if !slices.Contains(out, f.From) {
-			out = append(out, f.From)
-		}
-	}
-	return out
 }
 
 // carryFor takes the leading node's assignments until ctx ends; the returned
 // function waits for that end.
-func carryFor(ctx context.Context, n *node, take func(context.Context, Carrier)) (wait func()) {
+func carryFor(ctx context.Context, n *node) (wait func()) {
 	var running sync.WaitGroup
-	if take != nil {
-		running.Go(func() { take(ctx, &carrier{n}) })
+	if n.TakeAssignments != nil {
+		running.Go(func() { n.TakeAssignments(ctx, &carrier{n}) })
 	}
 	return running.Wait
 }

@@ -32,7 +32,7 @@ func CheckTransfers(ctx context.Context, cfg Config, took func(trial *runsheet.T
 	defer listening()
 	defer end()
 	known()
-	e := &emulator{radio: cfg.Radio, network: n.sheet.Network, sheet: n.sheet, tolerance: n.tolerance, clock: n.clock, log: n.log}
+	e := &emulator{n}
 	if err := e.configure(ctx); err != nil {
 		return fmt.Errorf("emulated radio: %w", err)
 	}
@@ -55,12 +55,12 @@ func CheckTransfers(ctx context.Context, cfg Config, took func(trial *runsheet.T
 // checkTrial carries the flows and probes of one trial.
 func (n *node) checkTrial(ctx context.Context, e *emulator, trial *runsheet.Trial) (out []CheckedFlow, err error) {
 	e.quiet(ctx, true)
-	name := fmt.Sprintf("%s/%d/1", n.runID, trial.Index)
+	name := fmt.Sprintf("%s/%d/1", n.RunID, trial.Index)
 	flows := newFlows(n, trial.Index, 1)
 	if err := e.begin(ctx, name, trial, flows, ""); err != nil {
 		return nil, err
 	}
-	runAll(ctx, flows, n.clock.Now())
+	runAll(ctx, flows, n.Clock.Now())
 	if _, err := e.end(ctx, name); err != nil {
 		n.log.Warn("the emulated radio does not report on a transfer of a preflight", "error", err)
 	}

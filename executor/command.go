@@ -6,31 +6,25 @@ import (
 	"linktrial/executor/journal"
 )
 
-// commandReader applies people's commands to a run's progress. Without
-// [Commands] it does nothing.
-type commandReader struct {
-	commands Commands
-	progress *progress
-}
-
 // applyAll applies every command that the journal does not have yet, and ends
-// the trials that are skipped. more is closed when there are further commands.
-func (r *commandReader) applyAll() (more <-chan struct{}, err error) {
-	if r.commands == nil {
+// the trials that are skipped. more is closed when there are further commands. Without
+// [Commands] it does nothing.
+func (p *progress) applyAll() (more <-chan struct{}, err error) {
+	if p.node.Commands == nil {
 		return nil, nil
 	}
-	all, more := r.commands.Given()
+	all, more := p.node.Commands.Given()
 	for _, c := range all {
-		if r.progress.state.Applied[c.ID] {
+		if p.state.Applied[c.ID] {
 			continue
 		}
-		if err := r.progress.apply(c); err != nil {
+		if err := p.apply(c); err != nil {
 			return nil, err
 		}
 	}
-	for i := range r.progress.node.sheet.Trials {
-		if t := r.progress.state.Trial(i); t.Skip {
-			if err := r.progress.endTrial(i); err != nil {
+	for i := range p.node.sheet.Trials {
+		if t := p.state.Trial(i); t.Skip {
+			if err := p.endTrial(i); err != nil {
 				return nil, err
 			}
 		}
@@ -40,29 +34,29 @@ func (r *commandReader) applyAll() (more <-chan struct{}, err error) {
 
 // applySkip applies a command to skip a trial that is under way; all others
 // wait for the next boundary.
-func (r *commandReader) applySkip(trial int) error {
-	if r.commands == nil {
+func (p *progress) applySkip(trial int) error {
+	if p.node.Commands == nil {
 		return nil
 	}
-	all, _ := r.commands.Given()
-	if c, ok := r.skipOf(trial, all); ok {
-		return r.progress.apply(c)
+	all, _ := p.node.Commands.Given()
+	if c, ok := p.skipOf(trial, all); ok {
+		return p.apply(c)
 	}
 	return nil
 }
 
 // more is closed when there are further commands; nil: there never are.
-func (r *commandReader) more() <-chan struct{} {
-	if r.commands == nil {
+func (p *progress) more() <-chan struct{} {
+	if p.node.Commands == nil {
 		return nil
 	}
-	_, more := r.commands.Given()
+	_, more := p.node.Commands.Given()
 	return more
 }
 
-func (r *commandReader) skipOf(trial int, all []Command) (Command, bool) {
+func (p *progress) skipOf(trial int, all []Command) (Command, bool) {
 	for _, c := range all {
-		if c.Kind == journal.CommandSkip && c.Trial == trial && !r.progress.state.Applied[c.ID] {
+		if c.Kind == journal.CommandSkip && c.Trial == trial && !p.state.Applied[c.ID] {
 			return c, true
 		}
 	}
@@ -71,11 +65,11 @@ func (r *commandReader) skipOf(trial int, all []Command) (Command, bool) {
 
 // watchForSkip waits for a command to skip the trial until over is closed, and
 // cancels the attempt by it. While it runs, nothing else applies commands.
-func (r *commandReader) watchForSkip(over <-chan struct{}, trial int, cancel context.CancelCauseFunc) error {
+func (p *progress) watchForSkip(over <-chan struct{}, trial int, cancel context.CancelCauseFunc) error {
 	for {
-		all, more := r.commands.Given()
-		if c, ok := r.skipOf(trial, all); ok {
-			err := r.progress.apply(c)
+		all, more := p.node.Commands.Given()
+		if c, ok := p.skipOf(trial, all); ok {
+			err := p.apply(c)
 			cancel(errSkipped)
 			return err
 		}

@@ -101,6 +101,14 @@ type Interface interface {
 	Deaf(port int) string
 }
 
+// Host measures what the node's processors keep from the programs of an attempt.
+type Host interface {
+	// Begin begins to measure. The end returns what was measured since, of which Missed
+	// is the time by which wake-ups were later than what is tolerated. Neither waits. Only
+	// one measurement is made at a time.
+	Begin(tolerate time.Duration) (end func() journal.HostLoad)
+}
+
 // PacketsTook is what left this node over its radios for one connection to a listener.
 type PacketsTook struct {
 	Port       int           // of the listener

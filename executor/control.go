@@ -9,12 +9,12 @@ import (
 // countControl begins to count control traffic; the returned function ends it. Nil: it
 // was not counted.
 func (n *node) countControl() (end func() *journal.ControlTraffic) {
-	if n.control == nil {
+	if n.Control == nil {
 		return func() *journal.ControlTraffic { return nil }
 	}
-	_, before := n.control.Take()
+	_, before := n.Control.Take()
 	return func() *journal.ControlTraffic {
-		c, err := n.control.Take()
+		c, err := n.Control.Take()
 		if err != nil || before != nil {
 			n.log.Warn("control traffic could not be counted", "error", err, "before", before)
 			return nil

@@ -1,12 +1,9 @@
 package executor
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"syscall"
-
-	"linktrial/executor/journal"
 )
 
 // faultSignals are those that a fault of the program itself brings about (signal(7)),
@@ -33,25 +30,6 @@ func (e Exit) crash(log string) string {
 		return goReport(log)
 	}
 	return ""
-}
-
-// nameCrashes gives flows that failed while a relay process of theirs on this node
-// crashed this reason; before is the state of the node's listeners when they began. Of
-// other nodes the orchestrator knows, where the journals are together.
-func (n *node) nameCrashes(before map[journal.ListenerName]listenerState, flows []*flow) {
-	for _, f := range flows {
-		r := &f.result
-		if !f.countsAsFailure() {
-			continue
-		}
-		for name, was := range before {
-			if s := n.listeners.get(name); name.Treatment == f.spec.Treatment && s.crashes > was.crashes {
-				text := fmt.Sprintf("%s crashed: %s; the flow ended with %s: %s", n.describe(name), s.failure, r.Reason, r.Message)
-				r.Verdict, r.Reason, r.Message = journal.Failed, journal.ReasonCrashed, clip(text)
-				break
-			}
-		}
-	}
 }
 
 // goReport is the first line of the report of Go's runtime in a log; empty: it has none.

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
-	"linktrial/executor/figures"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
-	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
 )
 
@@ -31,29 +28,19 @@ const (
 
 // emulator is the emulated radio in a run. With a nil radio, as on real radios,
 // every call does nothing.
-type emulator struct {
-	radio   Radio
-	network *radio.Network // nil: the sheet has none
-	sheet   *runsheet.Sheet
-	// tolerateLate is the lateness of packets that says nothing of a figure; 0: it is not
-	// measured.
-	tolerateLate time.Duration
-	tolerance    *figures.Tolerance
-	clock        Clock
-	log          *slog.Logger
-}
+type emulator struct{ *node }
 
 func (e *emulator) configure(ctx context.Context) error {
-	if e.radio == nil || e.network == nil {
+	if e.Radio == nil || e.sheet.Network == nil {
 		return nil
 	}
-	return e.retry(ctx, func(ctx context.Context) error { return e.radio.Configure(ctx, e.network) })
+	return e.retry(ctx, func(ctx context.Context) error { return e.Radio.Configure(ctx, e.sheet.Network) })
 }
 
 // retry repeats a call to the emulator, which may be starting again, for
 // peerLimit at most.
 func (e *emulator) retry(ctx context.Context, call func(context.Context) error) error {
-	began := e.clock.Now()
+	began := e.Clock.Now()
 	for tries := 1; ; tries++ {
 		cctx, cancel := context.WithTimeout(ctx, radioTimeout)
 		err := call(cctx)
@@ -61,11 +48,11 @@ func (e *emulator) retry(ctx context.Context, call func(context.Context) error) 
 		// A refusal may come from an emulator that lost its configuration; a
 		// second one will not go away.
 		refused := errors.Is(err, ErrRadioRefused) && tries > 1
-		if err == nil || refused || ctx.Err() != nil || e.clock.Now().Sub(began) > peerLimit {
+		if err == nil || refused || ctx.Err() != nil || e.Clock.Now().Sub(began) > peerLimit {
 			return err
 		}
 		e.log.Warn("call to the emulated radio failed", "error", err)
-		backoff.SleepOn(ctx, e.clock, radioAgain)
+		backoff.SleepOn(ctx, e.Clock, radioAgain)
 	}
 }
 
@@ -77,7 +64,7 @@ func (e *emulator) retry(ctx context.Context, call func(context.Context) error) 
 // its close finds no room there. What is left after drainTime is removed. The other end
 // then hears that nobody is there any more as soon as it sends something.
 func (e *emulator) quiet(ctx context.Context, inOrder bool) {
-	r, ok := e.radio.(RadioSettler)
+	r, ok := e.Radio.(RadioSettler)
 	if !ok {
 		return
 	}
@@ -85,9 +72,9 @@ func (e *emulator) quiet(ctx context.Context, inOrder bool) {
 	if !inOrder {
 		q.For = quietAfter
 	}
-	began, emptied := e.clock.Now(), false
+	began, emptied := e.Clock.Now(), false
 	for ctx.Err() == nil {
-		q.Flush = !emptied && e.clock.Now().Sub(began) >= drainTime
+		q.Flush = !emptied && e.Clock.Now().Sub(began) >= drainTime
 		emptied = emptied || q.Flush
 		cctx, cancel := context.WithTimeout(ctx, radioTimeout)
 		quiet, err := r.Quiet(cctx, q)
@@ -95,7 +82,7 @@ func (e *emulator) quiet(ctx context.Context, inOrder bool) {
 		if err != nil {
 			return // begin meets the same, and says it
 		}
-		waited := e.clock.Now().Sub(began)
+		waited := e.Clock.Now().Sub(began)
 		if quiet {
 			if waited > quietSaid {
 				e.log.Info("waited until the emulated radios had carried what the trial before left", "for", waited, "queues_emptied", emptied)
@@ -112,11 +99,14 @@ func (e *emulator) quiet(ctx context.Context, inOrder bool) {
 // begin starts the channel of a trial; capture names its packet log, empty for none. flows
 // are those of the attempt, of which the trial's come first.
 func (e *emulator) begin(ctx context.Context, name string, trial *runsheet.Trial, flows []*flow, capture string) error {
-	if e.radio == nil {
+	if e.Radio == nil {
 		return ctx.Err()
 	}
-	b := radiocontrol.Begin{Trial: name, Seed: trial.ChannelSeed, Capture: capture, TolerateLate: e.tolerateLate,
+	b := radiocontrol.Begin{Trial: name, Seed: trial.ChannelSeed, Capture: capture,
 		Listeners: radiocontrol.PortRange{First: runsheet.FirstPort, Last: runsheet.LastPort}}
+	if e.Host != nil {
+		b.TolerateLate = TolerableLateness(e.sheet.Network)
+	}
 	if w := runsheet.WindowLength(trial.Flows); w > 0 {
 		b.Window = w + e.tolerance.Of(w)
 	}
@@ -130,13 +120,13 @@ func (e *emulator) begin(ctx context.Context, name string, trial *runsheet.Trial
 	failed := false
 	err := e.retry(ctx, func(ctx context.Context) error {
 		// An emulator that was started again has lost its configuration.
-		if failed && e.network != nil {
-			if err := e.radio.Configure(ctx, e.network); err != nil {
+		if failed && e.sheet.Network != nil {
+			if err := e.Radio.Configure(ctx, e.sheet.Network); err != nil {
 				return err
 			}
 		}
 		failed = true
-		return e.radio.Begin(ctx, b)
+		return e.Radio.Begin(ctx, b)
 	})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the emulated radios do not answer: %w", err)
@@ -151,12 +141,12 @@ func (e *emulator) recut(f *runsheet.Flow) bool {
 
 // end ends the channel of a trial, also where the run was aborted.
 func (e *emulator) end(ctx context.Context, name string) (*radiocontrol.Report, error) {
-	if e.radio == nil {
+	if e.Radio == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	report, err := e.radio.End(ctx, name)
+	report, err := e.Radio.End(ctx, name)
 	if report != nil && err != nil {
 		// The trial itself is fine: a packet log could not be completed.
 		e.log.Warn("emulated radio reported a trial with a reservation", "error", err)

@@ -3,11 +3,11 @@ package executor
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
 )
@@ -58,7 +58,7 @@ func TestQuietBeforeATrial(t *testing.T) {
 					time.AfterFunc(c.abort, cancel)
 				}
 				r := &loud{answered: c.answered}
-				e := &emulator{radio: r, clock: systemClock{}, log: slog.New(slog.DiscardHandler)}
+				e := &emulator{newNode(Config{Radio: r}, &runsheet.Sheet{})}
 				began := time.Now()
 				e.quiet(ctx, false)
 				emptied := 0

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"linktrial/executor/driver"
@@ -47,72 +46,6 @@ type flow struct {
 	onDecided func()   // called with the outcome known, while the driver still runs; can be nil
 }
 
-// newFlows are those of an attempt at a trial of the sheet and then its probes, not
-// yet decided.
-func newFlows(n *node, trial, attempt int) []*flow {
-	t := &n.sheet.Trials[trial]
-	carried := t.Carried()
-	flows := make([]*flow, len(carried))
-	for i, spec := range carried {
-		id := runsheet.TransferID(n.runID, trial, attempt, i).String()
-		flows[i] = &flow{
-			node: n, trial: trial, attempt: attempt, index: i, spec: spec, id: id, probe: i >= len(t.Flows),
-			result:  journal.FlowResult{Flow: i, Treatment: spec.Treatment, Transfer: id},
-			samples: sampleBatch{record: n.record, clock: n.clock, head: journal.Samples{Trial: trial, Attempt: attempt, Flow: i, Side: "client"}},
-		}
-	}
-	return flows
-}
-
-// severity orders verdicts: an attempt of several flows has the gravest.
-var severity = map[journal.Verdict]int{journal.Succeeded: 0, journal.TimedOut: 1, journal.Failed: 2, journal.Invalid: 3, journal.Aborted: 4}
-
-// split takes the flows whose clients run on one role out of others.
-func split(flows []*flow, role radio.Role) (there, rest []*flow) {
-	for _, f := range flows {
-		if f.spec.ClientAt() == role {
-			there = append(there, f)
-		} else {
-			rest = append(rest, f)
-		}
-	}
-	return there, rest
-}
-
-// prepareDrivers prepares the drivers of those of the flows that start on this
-// node, where the runner can; release frees those that were not started.
-func prepareDrivers(ctx context.Context, n *node, flows []*flow) (release func()) {
-	runner, ok := n.runner.(Preparer)
-	if !ok {
-		return func() {}
-	}
-	own, _ := split(flows, n.role)
-	releases := make([]func(), len(own))
-	var all sync.WaitGroup
-	for i, f := range own {
-		releases[i] = func() {}
-		if ctx.Err() == nil {
-			all.Go(func() { releases[i] = runner.Prepare(ctx, n.sheet.Treatment(f.spec.Treatment).Protocol, f.id) })
-		}
-	}
-	all.Wait()
-	return func() {
-		for _, r := range releases {
-			r()
-		}
-	}
-}
-
-// runAll runs flows of one node, each at its own time after the trial's
-// beginning, and returns when all have ended.
-func runAll(ctx context.Context, flows []*flow, began time.Time) {
-	var running sync.WaitGroup
-	for _, f := range flows {
-		running.Go(func() { f.run(ctx, began) })
-	}
-	running.Wait()
-}
-
 // decide sets the outcome; the first one counts.
 func (f *flow) decide(v journal.Verdict, reason, message string) {
 	if f.decided {
@@ -128,6 +61,15 @@ func (f *flow) over() {
 		f.onOver()
 	}
 }
+
+// downError as the cause of a cancelled context ends an attempt that a fault of the
+// apparatus has made worthless.
+type downError struct {
+	reason, text string
+	stopped      bool // figures of flows that succeeded are false, too
+}
+
+func (e *downError) Error() string { return e.text }
 
 // abort decides a flow by what ended ctx.
 func (f *flow) abort(ctx context.Context) {
@@ -152,17 +94,17 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 	defer func() {
 		f.over()
 		if f.exited.IsZero() {
-			f.exited = n.clock.Now()
+			f.exited = n.Clock.Now()
 		}
 		if f.result.Verdict != journal.Succeeded {
 			f.result.LastSample = f.samples.last
 		}
 	}()
-	if at := f.spec.ClientAt(); at != n.role {
-		f.decide(journal.Failed, journal.ReasonElsewhere, fmt.Sprintf("the flow starts on the %s, this node is the %s", at, n.role))
+	if at := f.spec.ClientAt(); at != n.Role {
+		f.decide(journal.Failed, journal.ReasonElsewhere, fmt.Sprintf("the flow starts on the %s, this node is the %s", at, n.Role))
 		return
 	}
-	if !backoff.SleepOn(ctx, n.clock, began.Add(f.spec.Start).Sub(n.clock.Now())) {
+	if !backoff.SleepOn(ctx, n.Clock, began.Add(f.spec.Start).Sub(n.Clock.Now())) {
 		f.abort(ctx)
 		return
 	}
@@ -172,13 +114,13 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 		f.decide(journal.Failed, journal.ReasonNoStart, err.Error())
 		return
 	}
-	started := n.clock.Now()
+	started := n.Clock.Now()
 	var given io.Reader
 	if !f.probe {
 		f.source = payload.NewSource(payload.NewKey(n.secret, f.spec.PayloadSeed), f.spec.SizeBytes)
 		given = f.source
 	}
-	p, err := n.runner.Start(ctx, t.Protocol, parameters, given)
+	p, err := n.Runner.Start(ctx, t.Protocol, parameters, given)
 	if err != nil {
 		if ctx.Err() != nil { // what ended it decides
 			f.abort(ctx)
@@ -189,7 +131,7 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 		return
 	}
 	f.ready, f.seen.Started = started, started
-	c := &client{flow: f, process: p, stop: driver.NewStopper(p, n.clock), limit: contract.CodeConnectTimeout}
+	c := &client{flow: f, process: p, stop: driver.NewStopper(p, n.Clock), limit: contract.CodeConnectTimeout}
 	c.watch(ctx)
 }
 
@@ -203,7 +145,7 @@ func (f *flow) parameters(t *runsheet.Treatment) (*contract.Parameters, error) {
 	first := t.First(at, f.spec.ServerAt())
 	p.Remote = contract.Endpoint{Address: n.addressFor(t, first.At), Port: first.Port}
 	if len(t.Passes(at)) == 0 {
-		p.Remote.Port = n.paths.port(first.At, journal.ListenerName{Treatment: t.Name}, first.Port)
+		p.Remote.Port = n.ports.at(first.At, journal.ListenerName{Treatment: t.Name}, first.Port)
 		f.port = p.Remote.Port
 	}
 	if first.At == at {
@@ -221,6 +163,15 @@ func (f *flow) parameters(t *runsheet.Treatment) (*contract.Parameters, error) {
 	return p, nil
 }
 
+// limit bounds the flow from its connected event to its result. A probe has the
+// time of the flows that it accompanies, or its own, and that of its end.
+func (f *flow) limit() time.Duration {
+	if !f.probe {
+		return f.node.sheet.Limits.Transfer
+	}
+	return probeLimit(f.node.sheet, &f.node.sheet.Trials[f.trial], &f.spec)
+}
+
 // handleLine applies an event to the flow; true when it established the connection.
 func (f *flow) handleLine(line driver.Line) (connected bool) {
 	e := line.Event
@@ -230,7 +181,7 @@ func (f *flow) handleLine(line driver.Line) (connected bool) {
 	}
 	switch e.Event {
 	case contract.KindReady:
-		f.ready, f.seen.Ready = f.node.clock.Now(), line.At
+		f.ready, f.seen.Ready = f.node.Clock.Now(), line.At
 	case contract.KindConnected:
 		return f.connect(e.ConnectNS, line.At)
 	case contract.KindSample:
@@ -251,7 +202,7 @@ func (f *flow) connect(ns int64, at time.Time) bool {
 	}
 	f.connected, f.seen.Connected = true, at
 	f.result.ConnectNS = ns
-	if f.node.role == radio.RoleClient { // only the leading node has records of attempts
+	if f.node.Role == radio.RoleClient { // only the leading node has records of attempts
 		f.node.record.append(journal.TypeConnected, journal.Connected{Trial: f.trial, Attempt: f.attempt, Flow: f.index, ConnectNS: ns})
 	}
 	return true
@@ -321,6 +272,20 @@ func (f *flow) invalidate(wrong *figures.Fault) {
 	}
 }
 
+// carried is the payload of a flow that succeeded which must have been on the
+// radio: of a probe, what arrived, because a packet may be lost before its interface.
+func (f *flow) carried() int64 {
+	if p := f.result.Result.Probe; p != nil {
+		return p.ReceivedBytes
+	}
+	return f.result.Result.SizeBytes
+}
+
+// figures are those of a flow that succeeded, but for its end on the channel's clock.
+func (f *flow) figures() figures.Flow {
+	return figures.Flow{From: f.spec.From, To: f.spec.To, SizeBytes: f.carried(), Elapsed: time.Duration(f.result.Result.ElapsedNS)}
+}
+
 // client is the running client process of a flow.
 type client struct {
 	flow     *flow
@@ -345,7 +310,7 @@ func (c *client) halt() {
 // watch returns when the process has exited and its output is read.
 func (c *client) watch(ctx context.Context) {
 	f := c.flow
-	lines := driver.Lines(c.process.Output(), f.node.clock, nil)
+	lines := driver.Lines(c.process.Output(), f.node.Clock, nil)
 	defer c.stop.Release()
 	c.stop.After(f.node.sheet.Limits.Connect + contract.LimitPatience)
 	done, cancelled, load := c.process.Done(), ctx.Done(), f.load
@@ -381,7 +346,7 @@ func (c *client) watch(ctx context.Context) {
 			}
 		case <-done:
 			done = nil
-			f.exited = f.node.clock.Now()
+			f.exited = f.node.Clock.Now()
 			if n, _, _ := c.process.Stops().State(); n > 0 {
 				c.halted = true // after its last event
 			}

@@ -24,7 +24,7 @@ type counters struct{ sent, received int64 }
 
 // count reads the interface's counters.
 func (n *node) count() counters {
-	return counters{n.read(n.sent), n.read(n.received)}
+	return counters{n.read(n.Sent), n.read(n.Received)}
 }
 
 func (n *node) read(counter func() (int64, error)) int64 {
@@ -55,9 +55,9 @@ func (n *node) holdCounters(ctx context.Context, flows []*flow, before counters)
 		switch {
 		case f.result.Verdict != journal.Succeeded:
 			continue
-		case f.spec.From == n.role:
+		case f.spec.From == n.Role:
 			out += f.carried()
-		case f.spec.To == n.role:
+		case f.spec.To == n.Role:
 			in += f.carried()
 		}
 		some = true
@@ -65,7 +65,7 @@ func (n *node) holdCounters(ctx context.Context, flows []*flow, before counters)
 	if !some {
 		return
 	}
-	began := n.clock.Now()
+	began := n.Clock.Now()
 	for {
 		now := n.count()
 		var wrong *figures.Fault
@@ -79,7 +79,7 @@ func (n *node) holdCounters(ctx context.Context, flows []*flow, before counters)
 		if wrong == nil && past == "" {
 			return
 		}
-		if n.clock.Now().Sub(began) >= countLimit || !backoff.SleepOn(ctx, n.clock, countAgain) {
+		if n.Clock.Now().Sub(began) >= countLimit || !backoff.SleepOn(ctx, n.Clock, countAgain) {
 			for _, f := range flows {
 				f.invalidate(wrong)
 				if past != "" {
@@ -89,20 +89,6 @@ func (n *node) holdCounters(ctx context.Context, flows []*flow, before counters)
 			return
 		}
 	}
-}
-
-// carried is the payload of a flow that succeeded which must have been on the
-// radio: of a probe, what arrived, because a packet may be lost before its interface.
-func (f *flow) carried() int64 {
-	if p := f.result.Result.Probe; p != nil {
-		return p.ReceivedBytes
-	}
-	return f.result.Result.SizeBytes
-}
-
-// figures are those of a flow that succeeded, but for its end on the channel's clock.
-func (f *flow) figures() figures.Flow {
-	return figures.Flow{From: f.spec.From, To: f.spec.To, SizeBytes: f.carried(), Elapsed: time.Duration(f.result.Result.ElapsedNS)}
 }
 
 // holdRadio holds the flows of an attempt against the emulated radios' report;

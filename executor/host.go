@@ -16,14 +16,6 @@ const (
 	lateOfRounds = 20                   // a round trip is so many times as long
 )
 
-// Host measures what the node's processors keep from the programs of an attempt.
-type Host interface {
-	// Begin begins to measure. The end returns what was measured since, of which Missed
-	// is the time by which wake-ups were later than what is tolerated. Neither waits. Only
-	// one measurement is made at a time.
-	Begin(tolerate time.Duration) (end func() journal.HostLoad)
-}
-
 // TolerableLateness is by how much a program may be woken too late without an effect on
 // what it measures: by a packet's time on the radio, because the packet before is on its
 // way until then, or by a twentieth of the round trip.
@@ -42,10 +34,10 @@ func TolerableLateness(n *radio.Network) time.Duration {
 
 // measureHost measures the node's load for an attempt; nothing where nobody can.
 func (n *node) measureHost() (end func(*journal.AttemptEnded)) {
-	if n.host == nil {
+	if n.Host == nil {
 		return func(*journal.AttemptEnded) {}
 	}
-	stop := n.host.Begin(TolerableLateness(n.sheet.Network))
+	stop := n.Host.Begin(TolerableLateness(n.sheet.Network))
 	return func(e *journal.AttemptEnded) {
 		load := stop()
 		e.Host = &load
@@ -57,7 +49,7 @@ func (n *node) measureHost() (end func(*journal.AttemptEnded)) {
 // duration is known.
 func (n *node) holdHost(flows []*flow, e *journal.AttemptEnded) {
 	if e.Host != nil && e.Host.Longest >= n.tolerance.Slack {
-		excuseLateReading(flows, e.Host.Longest, n.role)
+		excuseLateReading(flows, e.Host.Longest, n.Role)
 	}
 	v := n.sheet.Valid
 	if v == nil || v.HostShare == 0 {
@@ -73,7 +65,7 @@ func (n *node) holdHost(flows []*flow, e *journal.AttemptEnded) {
 		}
 	}
 	if h := e.Host; h != nil {
-		hold(fmt.Sprintf("programs of the %s were ready and did not run", n.role), h.Share(e.Duration), h.Missed, h.Longest)
+		hold(fmt.Sprintf("programs of the %s were ready and did not run", n.Role), h.Share(e.Duration), h.Missed, h.Longest)
 	}
 	if e.Radio != nil && e.Radio.Late != nil {
 		l := e.Radio.Late

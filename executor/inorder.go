@@ -1,22 +1,17 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"linktrial/executor/journal"
-	"linktrial/executor/runsheet"
 	"linktrial/internal/notify"
 	"linktrial/internal/radio"
 	"linktrial/protocols/contract"
 )
-
-// listenerWait is how long an attempt waits for a listener that was started again;
-// less than [peerLimit], so that another node's answer says which.
-const listenerWait = 10 * time.Second
 
 // outageGrace is how long a node waits before it says which of its listeners were not
 // in order: a client may know of a killed listener before that one's own node does.
@@ -156,84 +151,32 @@ func (t *listenerTable) await(ctx context.Context, name journal.ListenerName, wh
 	}
 }
 
-// awaitListeners waits until the listeners of a trial on this node are up, for
-// listenerWait at most: where one is not, the attempt would say nothing of the protocol.
-func (n *node) awaitListeners(ctx context.Context, trial *runsheet.Trial) error {
-	ctx, cancel := context.WithTimeout(ctx, listenerWait)
-	defer cancel()
-	for _, name := range listenersAt(n.sheet, trial, n.role) {
-		if err := n.listeners.await(ctx, name, n.describe(name)); err != nil {
-			return err
+// farPorts is the ports of other nodes' listeners, where they are not the sheet's.
+type farPorts struct {
+	mu    sync.Mutex
+	moved map[radio.Role]map[journal.ListenerName]int
+}
+
+// at is the port of a listener on a role, which has the port sheet in the sheet.
+func (p *farPorts) at(role radio.Role, name journal.ListenerName, sheet int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return cmp.Or(p.moved[role][name], sheet)
+}
+
+// learn keeps at which ports a node's listeners are, as it has answered: those that it
+// does not name are at the sheet's, also where they were at another one before its agent
+// was started again. One that is not up is where it was.
+func (p *farPorts) learn(role radio.Role, told []ListenerReport) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := map[journal.ListenerName]int{}
+	for _, l := range told {
+		if l.Up {
+			now[l.name()] = l.Port
+		} else if port, known := p.moved[role][l.name()]; known {
+			now[l.name()] = port
 		}
 	}
-	return nil
-}
-
-func (n *node) describe(name journal.ListenerName) string { return describeListener(name, n.role) }
-
-// describeListener names a listener on the node of a role.
-func describeListener(name journal.ListenerName, role radio.Role) string {
-	if name.At != "" {
-		return fmt.Sprintf("the relay process of %s at the %s", name.Treatment, name.At)
-	}
-	return fmt.Sprintf("the listener of %s at the %s", name.Treatment, role)
-}
-
-// listenersNow is the state of the listeners of a trial on this node. An attempt during
-// which the count of their outages changed says nothing of the protocol.
-func (n *node) listenersNow(trial *runsheet.Trial) map[journal.ListenerName]listenerState {
-	out := map[journal.ListenerName]listenerState{}
-	for _, name := range listenersAt(n.sheet, trial, n.role) {
-		out[name] = n.listeners.get(name)
-	}
-	return out
-}
-
-// outageSince is what something outside has done to a listener of a trial on this node
-// since the state before; nothing: Text is empty.
-func (n *node) outageSince(before map[journal.ListenerName]listenerState, trial *runsheet.Trial) (o Outage) {
-	for _, name := range listenersAt(n.sheet, trial, n.role) {
-		s, was := n.listeners.get(name), before[name]
-		if s.outages > was.outages && o.Text == "" {
-			o.Text = n.describe(name) + " " + s.outage
-		}
-		// It had been waited for, and was ended before the watch began.
-		if was.outages > 0 && !was.up && !was.own && o.Text == "" {
-			o.Text = n.describe(name) + " " + was.outage
-		}
-		o.Stopped = o.Stopped || s.stops > before[name].stops
-	}
-	return o
-}
-
-// listenersAt names the listeners that a trial needs on a role.
-func listenersAt(s *runsheet.Sheet, trial *runsheet.Trial, role radio.Role) []journal.ListenerName {
-	var out []journal.ListenerName
-	for _, l := range s.Needs(trial, role) {
-		out = append(out, nameOf(&l))
-	}
-	return out
-}
-
-// downReason is the reason of an attempt for which something on a role is not in order.
-func downReason(s *runsheet.Sheet, trial *runsheet.Trial, role radio.Role) string {
-	switch {
-	case slices.Contains(rolesOfFlows(trial), role):
-		return journal.ReasonSourceDown
-	case role == radio.RoleServer:
-		return journal.ReasonServerDown
-	}
-	return journal.ReasonRelayDown
-}
-
-// rolesOfTrial lists the roles that take part in a trial: those on which its flows
-// start, and those that have listeners of it.
-func rolesOfTrial(s *runsheet.Sheet, trial *runsheet.Trial) []radio.Role {
-	out := rolesOfFlows(trial)
-	for _, role := range radio.Roles {
-		if !slices.Contains(out, role) && len(listenersAt(s, trial, role)) > 0 {
-			out = append(out, role)
-		}
-	}
-	return out
+	p.moved[role] = now
 }

@@ -1,37 +1,22 @@
 package executor
 
 import (
-	"path/filepath"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"linktrial/executor/journal"
-	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 )
 
-// A listener that was ended after it had been waited for and before the attempt began is
-// an outage of it, though nothing happens to it any more.
-func TestListenerEndsBeforeTheWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
-		defer j.Close()
-		sheet, err := runsheet.Decode(testSheet(t, 1, 1))
-		require.NoError(t, err)
-		n := newNode(Config{Role: radio.RoleServer, Journal: j}, sheet)
-		trial := &n.sheet.Trials[0]
-		name := listenersAt(n.sheet, trial, radio.RoleServer)[0]
-		n.listeners.ready(name, 5001, n.clock.Now())
-		require.NoError(t, n.awaitListeners(t.Context(), trial))
-		n.listeners.outage(name, Outage{Text: "was ended from outside: signal: killed"}, "killed", n.clock.Now())
-		over := make(chan struct{})
-		outage := n.watchListeners(trial)
-		n.listeners.ready(name, 5001, n.clock.Now()) // while the attempt's flow was refused
-		close(over)
-		require.Equal(t, Outage{Text: n.describe(name) + " was ended from outside: signal: killed"}, outage(t.Context(), over))
-
-		require.Empty(t, n.watchListeners(trial)(t.Context(), over)) // it is no outage of the next attempt
-	})
+// A node names the listeners that were asked for and those at other ports than the sheet's.
+func TestPortsAreThoseOfTheLastAnswer(t *testing.T) {
+	a, b := journal.ListenerName{Treatment: "a"}, journal.ListenerName{Treatment: "b"}
+	p := &farPorts{moved: map[radio.Role]map[journal.ListenerName]int{}}
+	p.learn(radio.RoleServer, []ListenerReport{{Treatment: "a", Port: 5900, Up: true}, {Treatment: "b", Port: 5002, Up: true}})
+	require.Equal(t, map[journal.ListenerName]int{a: 5900, b: 5002}, p.moved[radio.RoleServer])
+	p.learn(radio.RoleServer, []ListenerReport{{Treatment: "a", Port: 5901}})
+	require.Equal(t, map[journal.ListenerName]int{a: 5900}, p.moved[radio.RoleServer], "one that is not up is where it was")
+	p.learn(radio.RoleServer, []ListenerReport{{Treatment: "b", Port: 5002, Up: true}})
+	require.Equal(t, map[journal.ListenerName]int{b: 5002}, p.moved[radio.RoleServer])
 }

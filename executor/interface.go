@@ -15,10 +15,10 @@ import (
 // interfaceSince is what was wrong with the interfaces of the node's radios since a
 // moment; more is closed when something else is.
 func (n *node) interfaceSince(at time.Time) (o Outage, more <-chan struct{}) {
-	if n.iface == nil {
+	if n.Interface == nil {
 		return Outage{}, nil
 	}
-	faults, more := n.iface.Since(at)
+	faults, more := n.Interface.Since(at)
 	if len(faults) > 0 {
 		o = Outage{Text: n.notInOrder(faults), Stopped: true}
 	}
@@ -27,17 +27,17 @@ func (n *node) interfaceSince(at time.Time) (o Outage, more <-chan struct{}) {
 
 // brokenSince is the same without what was undone, for processes that have run since then.
 func (n *node) brokenSince(at time.Time) (fault string, more <-chan struct{}) {
-	if n.iface == nil {
+	if n.Interface == nil {
 		return "", nil
 	}
-	faults, more := n.iface.Since(at)
+	faults, more := n.Interface.Since(at)
 	return n.notInOrder(slices.DeleteFunc(faults, func(f InterfaceFault) bool { return f.Undone })), more
 }
 
 // interfaceNow is what is wrong now, empty for nothing; changed is closed when that is
 // something else, or may be.
 func (n *node) interfaceNow() (fault string, changed <-chan struct{}) {
-	faults, changed := n.iface.State()
+	faults, changed := n.Interface.State()
 	return n.notInOrder(faults), changed
 }
 
@@ -45,7 +45,7 @@ func (n *node) interfaceNow() (fault string, changed <-chan struct{}) {
 func (n *node) notInOrder(faults []InterfaceFault) string {
 	out := make([]string, len(faults))
 	for i, f := range faults {
-		out[i] = fmt.Sprintf("the radio's interface %s of the %s was not in order: %s", f.Device, n.role, f.Text)
+		out[i] = fmt.Sprintf("the radio's interface %s of the %s was not in order: %s", f.Device, n.Role, f.Text)
 	}
 	return strings.Join(out, "; ")
 }
@@ -55,17 +55,17 @@ func (n *node) notInOrder(faults []InterfaceFault) string {
 // journal. The leading node does not learn it from every node: not of one that only
 // forwards packets, and on real radios and in-band of no other one.
 func (n *node) recordInterface(ctx context.Context) (wait func()) {
-	if n.iface == nil {
+	if n.Interface == nil {
 		return func() {}
 	}
-	at := n.clock.Now()
+	at := n.Clock.Now()
 	var recording sync.WaitGroup
 	recording.Go(func() {
 		known := map[string]string{} // by device
 		for {
-			now := n.clock.Now()
-			faults, changed := n.iface.State()
-			since, _ := n.iface.Since(at)
+			now := n.Clock.Now()
+			faults, changed := n.Interface.State()
+			since, _ := n.Interface.Since(at)
 			n.recordInterfaces(known, faults, since)
 			at = now
 			select {
@@ -109,6 +109,6 @@ func (n *node) recordInterfaceState(f InterfaceFault) {
 		t = journal.TypeInterfaceFailed
 		n.log.Warn("the radio's interface is not in order", "interface", f.Device, "fault", f.Text)
 	}
-	n.record.append(t, journal.RadioInterface{Device: f.Device, Forwards: n.forwards, Fault: clip(f.Text)})
+	n.record.append(t, journal.RadioInterface{Device: f.Device, Forwards: n.Forwards, Fault: clip(f.Text)})
 	n.record.syncNow()
 }

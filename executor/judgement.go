@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -18,36 +17,46 @@ const usualJudgementWait = 10 * time.Second
 // deliver what it recorded, and the orchestrator to decide about it.
 const inBandDelivery = 12 * time.Second
 
-// awaitJudgement waits for a command to repeat a trial, after the last one. It returns
-// true where there may be another one, and at once false where none can come. With
-// in-band control it opens the way to the orchestrator meanwhile: what the other nodes
-// counted and met becomes known when they have been idle.
-func (w *walk) awaitJudgement(ctx context.Context) (again bool, err error) {
-	n := w.node
+// judgementWait is how long the run stays open after its last trial; 0 where no command to
+// repeat it can come.
+func (n *node) judgementWait() time.Duration {
 	inBand := n.sheet.Control == runsheet.ControlInBand
-	told := n.paths.paths == nil // of the other nodes' faults, when they happen
-	if w.commands.commands == nil || n.virtual || n.sheet.Valid == nil && !inBand && told {
+	told := n.Paths == nil // of the other nodes' faults, when they happen
+	switch {
+	case n.Commands == nil || n.virtual || n.sheet.Valid == nil && !inBand && told:
+		return 0
+	case n.JudgementWait != 0:
+		return n.JudgementWait
+	case inBand:
+		return n.sheet.IdleBeforeControl() + inBandDelivery
+	}
+	return usualJudgementWait
+}
+
+// awaitJudgement waits for a command to repeat a trial, after the last one. It returns
+// true where there may be another one. With in-band control it opens the way to the
+// orchestrator meanwhile: what the other nodes counted and met becomes known when they
+// have been idle.
+func (p *progress) awaitJudgement(ctx context.Context) (again bool, err error) {
+	n := p.node
+	wait := n.judgementWait()
+	if wait == 0 {
 		return false, nil
 	}
 	n.record.syncNow() // without the last records nothing is decided
-	wait := usualJudgementWait
-	if inBand {
-		wait = n.sheet.IdleBeforeControl() + inBandDelivery
-	}
-	wait = cmp.Or(w.judgementWait, wait)
-	if inBand {
+	if n.sheet.Control == runsheet.ControlInBand {
 		n.log.Info("last trial has ended; the other nodes' counts of control traffic are awaited", "at_most", wait)
-		resumed := n.observer.Paused(ctx)
+		resumed := n.Observer.Paused(ctx)
 		defer func() { resumed(!again) }()
 	}
-	fired, stop := n.clock.Timer(wait)
+	fired, stop := n.Clock.Timer(wait)
 	defer stop()
 	for {
-		more, err := w.commands.applyAll()
+		more, err := p.applyAll()
 		if err != nil {
 			return false, err
 		}
-		if _, open := w.state.Next(len(n.sheet.Trials)); open || w.state.Paused {
+		if _, open := p.state.Next(len(n.sheet.Trials)); open || p.state.Paused {
 			return true, nil
 		}
 		select {

@@ -30,25 +30,18 @@ func Lead(ctx context.Context, cfg Config) error {
 	defer listening()
 	defer end()
 	known()
-	n.observer.Leading(ctx)
+	n.Observer.Leading(ctx)
 	if ctx.Err() != nil {
 		return n.stopped(ctx)
 	}
-	e := &emulator{radio: cfg.Radio, network: n.sheet.Network, sheet: n.sheet, tolerance: n.tolerance, clock: n.clock, log: n.log}
-	if n.host != nil {
-		e.tolerateLate = TolerableLateness(n.sheet.Network)
-	}
+	e := &emulator{n}
 	if err := e.configure(ctx); err != nil {
 		if ctx.Err() != nil {
 			return n.stopped(ctx)
 		}
 		return n.end(ctx, journal.RunEnded{End: journal.RunStopped, Reason: clip("emulated radio: " + err.Error())})
 	}
-	w := &walk{
-		node: n, state: state, progress: p, commands: &commandReader{commands: cfg.Commands, progress: p},
-		attempts: &attempts{node: n, sources: cfg.Sources, emulator: e, captureFile: cfg.CaptureFile, prestart: &prestart{node: n}},
-
-		judgementWait: cfg.JudgementWait,
-	}
+	a := &attempts{node: n, emulator: e, paths: newPathCheck(n), prestart: &prestart{node: n}}
+	w := &walk{progress: p, attempts: a, waiter: &waiter{progress: p, dead: &a.dead}}
 	return w.run(ctx)
 }

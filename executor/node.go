@@ -22,44 +22,18 @@ import (
 // be started again.
 const peerLimit = 30 * time.Second
 
-// node is this node in a run, once the sheet is read.
+// node is this node in a run, once the sheet is read. Its Clock and Observer are never nil.
 type node struct {
-	runID     string
-	role      radio.Role
-	sheet     *runsheet.Sheet
-	sheetHash string
-
-	address string
-	peers   map[radio.Role]string
-	device  string
-	// forwards reports whether the node's kernel forwards packets of others.
-	forwards bool
-	sent     func() (int64, error) // by the radio's interface so far; nil: not known
-	received func() (int64, error) // the same
-	logs     string                // folder for logs of drivers; empty: none
-	secret   []byte                // of payloads; empty: they follow from the sheet
-
-	virtual   bool               // the run is in virtual time
-	place     string             // of the run
-	tolerance *figures.Tolerance // of drivers' times
-
-	stalls     Stalls                                // nil: nobody knows
-	iface      Interface                             // nil: nobody watches it
-	host       Host                                  // nil: nobody measures
-	packets    PacketsSent                           // nil: nobody notes them
-	arrivals   PacketsArrived                        // the same
-	control    ControlCounter                        // nil: nobody counts
-	networks   func(protocol string) string          // nil: not known
-	portHolder func(network string, port int) string // nil: not known
+	Config
+	sheet      *runsheet.Sheet
+	secret     []byte             // of payloads; empty: they follow from the sheet
+	virtual    bool               // the run is in virtual time
+	tolerance  *figures.Tolerance // of drivers' times
 	listeners  *listenerTable
-	paths      *pathCheck
-	spare      PortRange // empty: none
+	ports      farPorts
 	spareTaken atomic.Int32
 	record     *recorder
-	runner     Runner
-	clock      Clock
 	log        *slog.Logger
-	observer   Observer
 }
 
 // begin checks the sheet, replays the journal and opens it for this start. The
@@ -91,26 +65,30 @@ func begin(ctx context.Context, cfg Config) (*node, *replay.State, error) {
 	}
 	n := newNode(cfg, sheet)
 	n.record.append(t, journal.RunStarted{SheetHash: cfg.SheetHash, Version: cfg.Version, Trials: len(sheet.Trials), Alive: cfg.Alive, Forwards: cfg.Forwards})
-	if err := n.observer.Begun(ctx, state.Provenance); err != nil && !endedForGood(ctx) {
+	if err := n.Observer.Begun(ctx, state.Provenance); err != nil && !endedForGood(ctx) {
 		return fail(err)
 	}
 	return n, state, n.record.sync()
 }
 
 func newNode(cfg Config, sheet *runsheet.Sheet) *node {
+	if cfg.AnswerPaths == nil { // nobody tells who leads the port
+		cfg.SparePorts = PortRange{}
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = systemClock{}
+	}
+	if cfg.Observer == nil {
+		cfg.Observer = NopObserver{}
+	}
 	log := cfg.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	log = log.With("run", cfg.RunID)
 	n := &node{
-		runID: cfg.RunID, role: cfg.Role, sheet: sheet, sheetHash: cfg.SheetHash,
-		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, forwards: cfg.Forwards, sent: cfg.Sent, received: cfg.Received, logs: cfg.LogFolder, place: cfg.Place, virtual: cfg.Place == journal.PlaceVirtual, tolerance: figures.At(cfg.Place),
-		stalls: cfg.Stalls, iface: cfg.Interface, host: cfg.Host, packets: cfg.PacketsSent, arrivals: cfg.PacketsArrived, control: cfg.Control, networks: cfg.Network, portHolder: cfg.PortHolder, listeners: newListenerTable(), record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
-	}
-	n.paths = newPathCheck(n, cfg.Paths)
-	if cfg.AnswerPaths != nil { // who leads is told the port
-		n.spare = cfg.SparePorts
+		Config: cfg, sheet: sheet, virtual: cfg.Place == journal.PlaceVirtual, tolerance: figures.At(cfg.Place), log: log,
+		listeners: newListenerTable(), ports: farPorts{moved: map[radio.Role]map[journal.ListenerName]int{}}, record: &recorder{journal: cfg.Journal, log: log},
 	}
 	if !n.virtual {
 		// Seeds follow from the plan, and a driver could try them. In virtual time the same
@@ -118,18 +96,12 @@ func newNode(cfg Config, sheet *runsheet.Sheet) *node {
 		n.secret = make([]byte, 16)
 		_, _ = rand.Read(n.secret) // it never fails
 	}
-	if n.clock == nil {
-		n.clock = systemClock{}
-	}
-	if n.observer == nil {
-		n.observer = NopObserver{}
-	}
 	return n
 }
 
 // end writes the node's last record.
 func (n *node) end(ctx context.Context, e journal.RunEnded) error {
-	n.observer.Closing(context.WithoutCancel(ctx))
+	n.Observer.Closing(context.WithoutCancel(ctx))
 	n.record.append(journal.TypeRunEnded, e)
 	return n.record.sync()
 }
@@ -157,7 +129,7 @@ func (n *node) stopped(ctx context.Context) error {
 	return errors.Join(n.record.sync(), cause)
 }
 
-func (n *node) addressOf(role radio.Role) string { return AddressOf(n.sheet, n.peers, role) }
+func (n *node) addressOf(role radio.Role) string { return AddressOf(n.sheet, n.Peers, role) }
 
 // AddressOf is the address of a role's node on the radio network: that of peers where it
 // has one, else the sheet's.
@@ -166,24 +138,27 @@ func AddressOf(s *runsheet.Sheet, peers map[radio.Role]string, role radio.Role) 
 }
 
 func (n *node) ownAddress() string {
-	if n.address != "" {
-		return n.address
+	if n.Address != "" {
+		return n.Address
 	}
-	return n.addressOf(n.role)
+	return n.addressOf(n.Role)
 }
 
 // networkOfProtocol is which packets a protocol sends; empty: not known.
 func (n *node) networkOfProtocol(protocol string) string {
-	if n.networks == nil {
+	if n.Network == nil {
 		return ""
 	}
-	return n.networks(protocol)
+	return n.Network(protocol)
 }
+
+// wait is how long the plan waits for what is not in order.
+func (n *node) wait() time.Duration { return cmp.Or(n.sheet.Limits.Wait, runsheet.DefaultWait) }
 
 // parameters are what every driver process of a treatment is told.
 func (n *node) parameters(options map[string]any, role contract.Role) *contract.Parameters {
 	p := &contract.Parameters{
-		Contract: contract.Version, Role: role, Device: n.device, Options: options,
+		Contract: contract.Version, Role: role, Device: n.Device, Options: options,
 		Limits:           contract.Limits{ConnectMS: ceilMS(n.sheet.Limits.Connect), TransferMS: ceilMS(n.sheet.Limits.Transfer)},
 		SampleIntervalMS: int(ceilMS(n.sheet.SampleInterval)),
 	}
@@ -191,7 +166,7 @@ func (n *node) parameters(options map[string]any, role contract.Role) *contract.
 		p.SampleIntervalMS = 100
 	}
 	if role != contract.RoleRelay { // it knows nothing of transfers
-		p.LogFolder = n.logs
+		p.LogFolder = n.LogFolder
 	}
 	if p.Options == nil {
 		p.Options = map[string]any{}

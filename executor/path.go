@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"linktrial/executor/journal"
@@ -21,73 +18,11 @@ import (
 // of Linktrial's own with the nodes that the trial needs ([Paths]). What the path cannot
 // be blamed for, and what the far node knows nothing of, is the protocol's.
 
-// pathPatience is how long no packet passes until a path is down: a shorter outage is a
-// property of the channel, which every protocol bears. Where a connection may take less,
-// so may the check; where an exchange took long before, it may again.
-const (
-	pathPatience = 10 * time.Second
-	pathOthers   = 8 * time.Second // for all methods, where one does not pass or is refused
-	pathSlower   = 4               // times of the slowest exchange so far
-	// pathAgent is how long the first trial waits for a node's agent to answer, which may
-	// just be starting; one of an older version never does.
-	pathAgent = 30 * time.Second
-)
-
-// pathCheck is what the leading node knows of its paths.
-type pathCheck struct {
-	node  *node
-	paths Paths // nil: nothing can be asked
-
-	mu    sync.Mutex
-	known map[radio.Role]*pathKnown
-}
-
-// pathKnown is what is known of the path to one node.
-type pathKnown struct {
-	passed PathMethods   // at any time of the run
-	last   time.Time     // when a packet passed last; zero: never in this start of the run
-	took   time.Duration // by the slowest exchange
-	asked  time.Time     // first; zero: never
-	told   bool          // the node has said something of itself
-	// suspect is set when something was not in order, until it is again.
-	suspect bool
-	moved   map[journal.ListenerName]int
-	blocked map[journal.ListenerName]blockedPort // when they were asked last
-}
-
-func newPathCheck(n *node, p Paths) *pathCheck {
-	return &pathCheck{node: n, paths: p, known: map[radio.Role]*pathKnown{}}
-}
-
-func (c *pathCheck) of(role radio.Role) *pathKnown {
-	k := c.known[role]
-	if k == nil {
-		k = &pathKnown{moved: map[journal.ListenerName]int{}, blocked: map[journal.ListenerName]blockedPort{}}
-		c.known[role] = k
-	}
-	return k
-}
-
-// port is at which port a listener of another node is.
-func (c *pathCheck) port(role radio.Role, name journal.ListenerName, port int) int {
-	if c == nil {
-		return port
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return cmp.Or(c.of(role).moved[name], port)
-}
-
-// roles are the other nodes that a trial needs.
-func (c *pathCheck) roles(trial *runsheet.Trial) []radio.Role {
-	return slices.DeleteFunc(rolesOfTrial(c.node.sheet, trial), func(r radio.Role) bool { return r == c.node.role })
-}
-
 // open is called before an attempt, and returns what is not in order on a path on which no
 // packet has passed yet, or that an attempt has found out of order. Of all other paths it
 // asks nothing.
 func (c *pathCheck) open(ctx context.Context, trial *runsheet.Trial) (fault string) {
-	if c.paths == nil {
+	if c.node.Paths == nil {
 		return ""
 	}
 	for _, role := range c.roles(trial) {
@@ -96,9 +31,9 @@ func (c *pathCheck) open(ctx context.Context, trial *runsheet.Trial) (fault stri
 		asked := !k.last.IsZero() && !k.suspect
 		first := k.last.IsZero()
 		if k.asked.IsZero() {
-			k.asked = c.node.clock.Now()
+			k.asked = c.node.Clock.Now()
 		}
-		starting := !k.told && c.node.clock.Now().Sub(k.asked) < pathAgent
+		starting := !k.told && c.node.Clock.Now().Sub(k.asked) < pathAgent
 		c.mu.Unlock()
 		if asked {
 			continue
@@ -131,30 +66,17 @@ func (c *pathCheck) open(ctx context.Context, trial *runsheet.Trial) (fault stri
 	return ""
 }
 
-// suspect has the path to a node asked again before the next attempt.
-func (c *pathCheck) suspect(role radio.Role) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.of(role).suspect = true
-}
-
 // seen takes note of an attempt that succeeded: its packets passed.
 func (c *pathCheck) seen(trial *runsheet.Trial) {
-	if c.paths == nil {
+	if c.node.Paths == nil {
 		return
 	}
-	now := c.node.clock.Now()
+	now := c.node.Clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, role := range c.roles(trial) {
 		c.of(role).last = now
 	}
-}
-
-func (c *pathCheck) patience(role radio.Role) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return max(min(c.node.sheet.Limits.Connect, pathPatience), pathSlower*c.of(role).took)
 }
 
 func (c *pathCheck) question(trial *runsheet.Trial, since time.Duration) PathQuestion {
@@ -169,11 +91,11 @@ func (c *pathCheck) question(trial *runsheet.Trial, since time.Duration) PathQue
 
 // ask exchanges packets, and keeps what is learnt of the path.
 func (c *pathCheck) ask(ctx context.Context, role radio.Role, methods PathMethods, patience time.Duration, q PathQuestion) PathExchange {
-	began := c.node.clock.Now()
+	began := c.node.Clock.Now()
 	ectx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	x := c.paths.Exchange(ectx, PathEnds{c.node.ownAddress(), c.node.addressOf(role)}, methods, q)
-	now := c.node.clock.Now()
+	x := c.node.Paths.Exchange(ectx, PathEnds{c.node.ownAddress(), c.node.addressOf(role)}, methods, q)
+	now := c.node.Clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.of(role)
@@ -186,23 +108,9 @@ func (c *pathCheck) ask(ctx context.Context, role radio.Role, methods PathMethod
 	}
 	if x.Node != nil {
 		k.told = true
-		k.learnPorts(x.Node.Listeners)
+		c.node.ports.learn(role, x.Node.Listeners)
 	}
 	return x
-}
-
-// learnPorts keeps at which ports a node's listeners are, as it has answered: those that it
-// does not name are at the sheet's, also where they were at another one before its agent
-// was started again.
-func (k *pathKnown) learnPorts(told []ListenerReport) {
-	maps.DeleteFunc(k.moved, func(name journal.ListenerName, _ int) bool {
-		return !slices.ContainsFunc(told, func(l ListenerReport) bool { return l.name() == name })
-	})
-	for _, l := range told {
-		if l.Up {
-			k.moved[l.name()] = l.Port
-		}
-	}
 }
 
 // examine exchanges packets with a node in the ways that matter, and in all others where
@@ -229,11 +137,11 @@ func (c *pathCheck) judge(ctx context.Context, trial *runsheet.Trial, flows []*f
 			asking = append(asking, f)
 		}
 	}
-	if c.paths == nil || len(asking) == 0 || ctx.Err() != nil {
+	if c.node.Paths == nil || len(asking) == 0 || ctx.Err() != nil {
 		return
 	}
 	for _, role := range c.roles(trial) {
-		x := c.examine(ctx, role, c.methodsOf(asking, role), c.question(trial, c.node.clock.Now().Sub(began)))
+		x := c.examine(ctx, role, c.methodsOf(asking, role), c.question(trial, c.node.Clock.Now().Sub(began)))
 		if ctx.Err() != nil {
 			return
 		}
@@ -249,12 +157,12 @@ func (c *pathCheck) judge(ctx context.Context, trial *runsheet.Trial, flows []*f
 // changed back, was not in their way any more when the path was asked.
 func (c *pathCheck) holdInterface(ctx context.Context, asked []*flow, began time.Time) {
 	n := c.node
-	if n.iface == nil || !slices.ContainsFunc(asked, (*flow).countsAsFailure) {
+	if n.Interface == nil || !slices.ContainsFunc(asked, (*flow).countsAsFailure) {
 		return
 	}
 	o, _ := n.interfaceSince(began)
 	if o.Text == "" {
-		backoff.SleepOn(ctx, n.clock, outageGrace)
+		backoff.SleepOn(ctx, n.Clock, outageGrace)
 		o, _ = n.interfaceSince(began)
 	}
 	for _, f := range asked {
@@ -293,18 +201,6 @@ func methodsOfNetwork(network string) PathMethods {
 	return PathUDP // of a protocol of its own no exchange is like it
 }
 
-// networkTo is which packets a flow sends on its way to a node.
-func (c *pathCheck) networkTo(f *flow, role radio.Role) string {
-	t := c.node.sheet.Treatment(f.spec.Treatment)
-	protocol := t.Protocol
-	for _, v := range t.Passes(f.spec.ClientAt()) {
-		if v.At == role {
-			protocol = v.Protocol
-		}
-	}
-	return c.node.networkOfProtocol(protocol)
-}
-
 // decide changes the outcome of a flow that failed, where it was not the protocol's fault
 // by what an exchange with a node has shown.
 func (c *pathCheck) decide(ctx context.Context, f *flow, role radio.Role, x *PathExchange) {
@@ -328,7 +224,7 @@ func (c *pathCheck) decide(ctx context.Context, f *flow, role radio.Role, x *Pat
 	}
 	network := c.networkTo(f, role)
 	if missing := methodsOfNetwork(network) &^ x.Passed; missing&PathTCPFull != 0 && x.Passed&PathUDP == 0 {
-		f.excuse(journal.ReasonUndetermined, fmt.Sprintf("%s has not passed between %s and %s, which may be by chance", missing, c.node.role, role))
+		f.excuse(journal.ReasonUndetermined, fmt.Sprintf("%s has not passed between %s and %s, which may be by chance", missing, c.node.Role, role))
 		return
 	}
 	if text := c.portFault(ctx, f, role, x); text != "" {
@@ -350,7 +246,7 @@ func (c *pathCheck) fault(f *flow, role radio.Role, x *PathExchange) (reason, te
 	small := missing & (PathUDP | PathTCP)
 	switch {
 	case x.Fault != "" && x.Passed == 0:
-		return journal.ReasonRadioDown, fmt.Sprintf("the %s cannot send over the radio: %s", c.node.role, x.Fault)
+		return journal.ReasonRadioDown, fmt.Sprintf("the %s cannot send over the radio: %s", c.node.Role, x.Fault)
 	case x.Passed == 0:
 		return journal.ReasonPathDown, c.downText(role)
 	case x.Node == nil && k.told:
@@ -358,11 +254,11 @@ func (c *pathCheck) fault(f *flow, role radio.Role, x *PathExchange) (reason, te
 	case x.Node != nil && x.Node.Fault != "":
 		return down, x.Node.Fault
 	case small != 0 && (x.Node != nil || small&k.passed != 0):
-		return journal.ReasonPathBlocked, fmt.Sprintf("%s does not pass between %s and %s, while %s does: look for a firewall", missing, c.node.role, role, x.Passed)
+		return journal.ReasonPathBlocked, fmt.Sprintf("%s does not pass between %s and %s, while %s does: look for a firewall", missing, c.node.Role, role, x.Passed)
 	case x.Node != nil && x.Refused&methodsOfNetwork(c.networkTo(f, role)) != 0:
 		return journal.ReasonPathBlocked, fmt.Sprintf("%s is refused at the %s, whose agent answers in another way: look for a firewall", x.Refused, role)
 	case missing != 0 && x.hole():
-		return journal.ReasonPathBlocked, fmt.Sprintf("full packets do not pass between %s and %s (%d were sent), while all of %d small ones do: look for a hop with a smaller MTU, and for a firewall that drops the ICMP messages about it", c.node.role, role, x.Full, x.Small)
+		return journal.ReasonPathBlocked, fmt.Sprintf("full packets do not pass between %s and %s (%d were sent), while all of %d small ones do: look for a hop with a smaller MTU, and for a firewall that drops the ICMP messages about it", c.node.Role, role, x.Full, x.Small)
 	case x.Node == nil:
 		return "", ""
 	}
@@ -380,22 +276,6 @@ func (c *pathCheck) fault(f *flow, role radio.Role, x *PathExchange) (reason, te
 // silentText says that a node's agent does not answer.
 func (c *pathCheck) silentText(role radio.Role, x *PathExchange) string {
 	return fmt.Sprintf("the agent of the %s does not answer, while packets pass to its node and back (%s)", role, x.Passed)
-}
-
-// listener is what a node says of the listener that a flow needs there, of several the one
-// that is not in order; nil: nothing.
-func (c *pathCheck) listener(f *flow, role radio.Role, s *NodeState) (l *ListenerReport, what string) {
-	for _, need := range c.node.sheet.Needs(&c.node.sheet.Trials[f.trial], role) {
-		name := nameOf(&need)
-		i := slices.IndexFunc(s.Listeners, func(l ListenerReport) bool { return l.name() == name })
-		if i < 0 || need.Treatment.Name != f.spec.Treatment {
-			continue
-		}
-		if l, what = &s.Listeners[i], describeListener(name, role); !l.Up || l.Outage != "" {
-			break
-		}
-	}
-	return l, what
 }
 
 // decideByListener decides by what a node says of its listener, where the path and the
@@ -425,112 +305,7 @@ func (c *pathCheck) downText(role radio.Role) string {
 	if !last.IsZero() {
 		since = "since " + last.UTC().Format("15:04:05") + " UTC, when one passed last"
 	}
-	return fmt.Sprintf("no packet passes between %s (%s) and %s (%s) %s", n.role, n.ownAddress(), role, n.addressOf(role), since)
-}
-
-// PathMethods is a set of ways to exchange packets with another node.
-type PathMethods uint8
-
-// The ways. Those in full have packets as large as the interface's MTU, or as what is
-// known of the path's, in both directions.
-const (
-	PathUDP PathMethods = 1 << iota
-	PathUDPFull
-	PathTCP
-	PathTCPFull
-	PathICMP
-
-	pathMethods = PathUDP | PathUDPFull | PathTCP | PathTCPFull | PathICMP
-)
-
-var pathWords = []string{"UDP", "UDP in full packets", "TCP", "TCP in full packets", "ICMP"}
-
-func (m PathMethods) String() string {
-	var out []string
-	for i, word := range pathWords {
-		if m&(1<<i) != 0 {
-			out = append(out, word)
-		}
-	}
-	return strings.Join(out, ", ")
-}
-
-// Paths exchanges packets of Linktrial's own with other nodes over the radio.
-type Paths interface {
-	// Exchange exchanges packets with the node at an address, in all of the given ways at once,
-	// and sends again what was lost, until each has passed and the node has answered, or
-	// ctx ends.
-	Exchange(ctx context.Context, ends PathEnds, methods PathMethods, q PathQuestion) PathExchange
-	// Port sends packets like the first ones of a connection to a listener's port, to
-	// which the far agent has answers sent from there, asks that agent by the method after
-	// each what it has counted, and returns when enough does, or ctx ends.
-	Port(ctx context.Context, ends PathEnds, method PathMethods, q PortQuestion, enough func(*PortExchange) bool) PortExchange
-}
-
-// PathEnds are the radio addresses of both ends of a path.
-type PathEnds struct{ From, To string }
-
-// PathExchange is what an exchange with a node has shown.
-type PathExchange struct {
-	// Passed are the ways in which a packet went there and one came back, be it a refusal.
-	Passed PathMethods
-	// Refused are those of them in which nothing but a refusal came back.
-	Refused PathMethods
-	Fault   string     // why this node could not send; empty: it could
-	Node    *NodeState // what the node says of itself; nil: its agent did not answer
-	// Small datagrams that were sent long enough before the end, those of them that were
-	// answered, and full ones that were sent.
-	Small, SmallBack, Full int
-}
-
-// enoughSmall small datagrams, all answered, and enoughFull full ones, of which none is,
-// are no chance: on a radio whose bits are lost independently of each other, full packets
-// are about 16 times as long, and the probability is below 0.005 at every rate of losses.
-const (
-	enoughSmall = 20
-	enoughFull  = 20
-)
-
-// hole reports whether full packets do not pass, on a path that loses no small ones.
-func (x *PathExchange) hole() bool {
-	return x.Passed&PathUDP != 0 && x.Passed&PathUDPFull == 0 && x.Small >= enoughSmall && x.SmallBack == x.Small && x.Full >= enoughFull
-}
-
-// PathQuestion is what the leading node asks another one in an exchange.
-type PathQuestion struct {
-	Since      time.Duration `json:"since_ns,omitempty"`   // what was not in order from so long ago on
-	Treatments []string      `json:"treatments,omitempty"` // whose listeners
-	Port       *PortQuestion `json:"port,omitempty"`       // a port to count at; nil: none
-}
-
-// NodeState is what a node knows of itself.
-type NodeState struct {
-	Since time.Duration `json:"since_ns,omitempty"` // of the question
-	// Fault is what was wrong with its radio's interface, or with its agent.
-	Fault string `json:"fault,omitempty"`
-	// Listeners are those that were asked for, and those that have another port than the
-	// sheet says.
-	Listeners []ListenerReport `json:"listeners,omitempty"`
-	Port      *PortCounts      `json:"port,omitempty"` // of the port that was asked for
-}
-
-// ListenerReport is one listener as its node knows it.
-type ListenerReport struct {
-	Treatment string        `json:"treatment"`
-	At        radio.Role    `json:"at,omitempty"` // of a relay process, as in the journal
-	Port      int           `json:"port"`
-	Up        bool          `json:"up,omitempty"`
-	UpFor     time.Duration `json:"up_for_ns,omitempty"`
-	// Outage is what something outside has done to it since the time of the question.
-	Outage  string        `json:"outage,omitempty"`
-	Own     bool          `json:"own,omitempty"`     // it is not up through a fault of its driver
-	Crashed bool          `json:"crashed,omitempty"` // the fault is a crash
-	Code    contract.Code `json:"code,omitempty"`
-	Message string        `json:"message,omitempty"`
-}
-
-func (l *ListenerReport) name() journal.ListenerName {
-	return journal.ListenerName{Treatment: l.Treatment, At: l.At}
+	return fmt.Sprintf("no packet passes between %s (%s) and %s (%s) %s", n.Role, n.ownAddress(), role, n.addressOf(role), since)
 }
 
 func (l *ListenerReport) error(what string) *ListenerError {

@@ -273,18 +273,6 @@ func TestInterfaceChangesAtTheEnd(t *testing.T) {
 	}
 }
 
-// A node names the listeners that were asked for and those at other ports than the sheet's.
-func TestPortsAreThoseOfTheLastAnswer(t *testing.T) {
-	a, b := journal.ListenerName{Treatment: "a"}, journal.ListenerName{Treatment: "b"}
-	k := &pathKnown{moved: map[journal.ListenerName]int{}}
-	k.learnPorts([]ListenerReport{{Treatment: "a", Port: 5900, Up: true}, {Treatment: "b", Port: 5002, Up: true}})
-	require.Equal(t, map[journal.ListenerName]int{a: 5900, b: 5002}, k.moved)
-	k.learnPorts([]ListenerReport{{Treatment: "a", Port: 5901}})
-	require.Equal(t, map[journal.ListenerName]int{a: 5900}, k.moved, "one that is not up is where it was")
-	k.learnPorts([]ListenerReport{{Treatment: "b", Port: 5002, Up: true}})
-	require.Equal(t, map[journal.ListenerName]int{b: 5002}, k.moved)
-}
-
 type waiting struct {
 	NopObserver
 	all []string

@@ -12,17 +12,17 @@ const maxReported = 300
 
 // answerPaths answers the leading node's exchanges until ctx ends; the returned function
 // waits for that end.
-func (n *node) answerPaths(ctx context.Context, answer func(context.Context, string, func(PathQuestion) NodeState)) (wait func()) {
+func (n *node) answerPaths(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
-	if answer != nil {
-		running.Go(func() { answer(ctx, n.ownAddress(), n.report) })
+	if n.AnswerPaths != nil {
+		running.Go(func() { n.AnswerPaths(ctx, n.ownAddress(), n.report) })
 	}
 	return running.Wait
 }
 
 // report is what this node knows of itself.
 func (n *node) report(q PathQuestion) NodeState {
-	now := n.clock.Now()
+	now := n.Clock.Now()
 	since := now.Add(-max(0, q.Since))
 	s := NodeState{Since: q.Since}
 	o, _ := n.interfaceSince(since)
@@ -30,7 +30,7 @@ func (n *node) report(q PathQuestion) NodeState {
 		o, _ = n.stallSince(since)
 	}
 	s.Fault = o.Text
-	for _, x := range n.sheet.Listeners(n.role) {
+	for _, x := range n.sheet.Listeners(n.Role) {
 		state := n.listeners.get(nameOf(&x))
 		port := cmp.Or(state.port, x.Port())
 		moved := port != x.Port()

@@ -33,10 +33,10 @@ func (p *prestarted) drop() {
 // all that start on this node are decided. The next attempt is known before
 // this one begins; where another one follows, its drivers go unused.
 func (p *prestart) during(ctx context.Context, flows []*flow, next attemptID) {
-	if _, ok := p.node.runner.(Preparer); !ok {
+	if _, ok := p.node.Runner.(Preparer); !ok {
 		return
 	}
-	own, _ := split(flows, p.node.role)
+	own, _ := split(flows, p.node.Role)
 	var undecided atomic.Int64
 	undecided.Store(int64(len(own)))
 	for _, f := range own {

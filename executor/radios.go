@@ -34,14 +34,14 @@ func SecondRadio(s *runsheet.Sheet, role radio.Role, place string) (path contrac
 
 // radios tells a driver of a treatment's end which radio it uses, and which there are.
 func (n *node) radios(p *contract.Parameters, t *runsheet.Treatment) error {
-	path, there := SecondRadio(n.sheet, n.role, n.place)
+	path, there := SecondRadio(n.sheet, n.Role, n.Place)
 	switch {
 	case !there && t.SecondRadio:
 		return fmt.Errorf("treatment %s uses second radios, and topology %s has none", t.Name, n.sheet.Topology.Name)
 	case !there:
 		return nil
 	case path.Address == "" && t.SecondRadio:
-		return fmt.Errorf("the address of the second radio of the %s is not known: give it in the profile %s, attach.roles.%s.address", n.role, n.sheet.Topology.Second.Radio, n.role)
+		return fmt.Errorf("the address of the second radio of the %s is not known: give it in the profile %s, attach.roles.%s.address", n.Role, n.sheet.Topology.Second.Radio, n.Role)
 	case t.SecondRadio:
 		p.Local.Address, p.Device = path.Address, path.Device
 	case path.Address != "":
@@ -55,7 +55,7 @@ func (n *node) addressFor(t *runsheet.Treatment, role radio.Role) string {
 	if !t.SecondRadio {
 		return n.addressOf(role)
 	}
-	path, _ := SecondRadio(n.sheet, role, n.place)
+	path, _ := SecondRadio(n.sheet, role, n.Place)
 	return path.Address
 }
 

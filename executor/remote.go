@@ -15,23 +15,23 @@ import (
 // assign gives every other node that takes part in a trial its assignment, all at
 // once, or none: those on which its flows start, and those that have listeners of it. Without sources what the others have is not known. An error has the
 // reason of the attempt's verdict.
-func assign(ctx context.Context, n *node, sources Sources, trial *runsheet.Trial, attempt int) (given map[radio.Role]Source, reason string, err error) {
+func assign(ctx context.Context, n *node, trial *runsheet.Trial, attempt int) (given map[radio.Role]Source, reason string, err error) {
 	out := map[radio.Role]Source{}
-	if sources == nil {
+	if n.Sources == nil {
 		return out, "", nil
 	}
-	a := FlowAssignment{Run: n.runID, SheetHash: n.sheetHash, Trial: trial.Index, Attempt: attempt}
+	a := FlowAssignment{Run: n.RunID, SheetHash: n.SheetHash, Trial: trial.Index, Attempt: attempt}
 	ctx, cancel := context.WithTimeout(ctx, min(peerLimit, n.wait()))
 	defer cancel()
 	var mu sync.Mutex
 	var failed error // the first; it cancels the others
 	var asking sync.WaitGroup
 	for _, role := range rolesOfTrial(n.sheet, trial) {
-		if role == n.role {
+		if role == n.Role {
 			continue
 		}
 		asking.Go(func() {
-			s, err := sources.Prepare(ctx, role, a)
+			s, err := n.Sources.Prepare(ctx, role, a)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -91,7 +91,7 @@ func runRemote(ctx context.Context, n *node, s Source, began time.Time, flows []
 // takeOutcome takes over what another node reports of a flow.
 func (f *flow) takeOutcome(ctx context.Context, o FlowOutcome, began time.Time) {
 	f.breaches, f.log = o.Breaches, o.Log
-	f.ready, f.exited = began, f.node.clock.Now()
+	f.ready, f.exited = began, f.node.Clock.Now()
 	if !o.Ready.IsZero() {
 		f.ready = o.Ready
 	}

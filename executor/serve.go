@@ -14,12 +14,17 @@ func Serve(ctx context.Context, cfg Config) error {
 	}
 	recorded, watched := n.recordStalls(ctx), n.recordInterface(ctx)
 	listening, _ := keepListeners(ctx, n, state)
-	carrying, answering := carryFor(ctx, n, cfg.TakeAssignments), n.answerPaths(ctx, cfg.AnswerPaths)
+	carrying, answering := carryFor(ctx, n), n.answerPaths(ctx)
+	<-ctx.Done() // every listener may have given up before
 	listening()
 	carrying()
 	answering()
-	<-ctx.Done() // every listener may have given up
 	recorded()
 	watched()
 	return n.stopped(ctx)
 }
+
+// Attend is a relay's part, which is [Serve] with the relay processes that treatments
+// pass there: its journal holds provenance and clock, and ends when the run is finished
+// or aborted.
+func Attend(ctx context.Context, cfg Config) error { return Serve(ctx, cfg) }

@@ -174,9 +174,9 @@ func TestReceivedHasTheTimeOfPackets(t *testing.T) {
 func TestTransfersAtOnceHaveNoTimeOfPackets(t *testing.T) {
 	sheet, err := runsheet.Decode(testSheet(t, 1, 1))
 	require.NoError(t, err)
-	n := &node{role: radio.RoleServer, arrivals: &fakeArrivals{}}
+	n := &node{Config: Config{Role: radio.RoleServer, PacketsArrived: &fakeArrivals{}}}
 	l := &listener{node: n, Listener: runsheet.Listener{Treatment: &sheet.Treatments[0]}, port: 5001, transfers: newTransferTable("r", sheet, NopObserver{})}
-	s := &server{listener: l, active: map[string]bool{}}
+	s := &server{arrivedPackets: arrivedPackets{listener: l, active: map[string]bool{}}}
 	const known = 5001 * time.Millisecond
 	ends := func(id string) time.Duration {
 		delete(s.active, id)
@@ -202,8 +202,8 @@ func TestProbesHaveThePacketsThatArrived(t *testing.T) {
 	sheet, err := runsheet.Decode(testSheet(t, 2, 1))
 	require.NoError(t, err)
 	sheet.Trials[1].Flows, sheet.Trials[1].Probes = nil, []runsheet.Flow{{Treatment: "voice", From: radio.RoleServer, To: radio.RoleClient}}
-	n := &node{role: radio.RoleServer, arrivals: arrivals, sheet: sheet}
-	s := &server{listener: &listener{node: n, Listener: runsheet.Listener{Treatment: &runsheet.Treatment{Name: "voice", Probe: true}}, transfers: newTransferTable("r", sheet, NopObserver{})}, active: map[string]bool{}}
+	n := &node{Config: Config{Role: radio.RoleServer, PacketsArrived: arrivals}, sheet: sheet}
+	s := &arrivedPackets{listener: &listener{node: n, Listener: runsheet.Listener{Treatment: &runsheet.Treatment{Name: "voice", Probe: true}}, transfers: newTransferTable("r", sheet, NopObserver{})}, active: map[string]bool{}}
 	for i, c := range []struct {
 		arrived, received int64
 		others            bool // run meanwhile
@@ -245,7 +245,7 @@ func TestProbesHaveThePacketsThatArrived(t *testing.T) {
 
 // A relay process beside a treatment's own listener gets the packets from the radio.
 func TestWhoseListenerGetsPacketsFromTheRadio(t *testing.T) {
-	n := &node{role: radio.RoleServer}
+	n := &node{Config: Config{Role: radio.RoleServer}}
 	via := []runsheet.Via{{At: radio.RoleRelay, Port: 5801}, {At: radio.RoleServer, Port: 5802}}
 	for _, c := range []struct {
 		via  []runsheet.Via

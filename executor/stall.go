@@ -19,12 +19,12 @@ func describeStall(role radio.Role, s *journal.AgentStopped) string {
 // stallSince is the first stall of this node's agent that ended after a moment; more is
 // closed when there are more.
 func (n *node) stallSince(at time.Time) (o Outage, more <-chan struct{}) {
-	if n.stalls == nil {
+	if n.Stalls == nil {
 		return Outage{}, nil
 	}
-	all, more := n.stalls.Since(at)
+	all, more := n.Stalls.Since(at)
 	if len(all) > 0 {
-		o = Outage{Text: describeStall(n.role, &all[0]), Stopped: true}
+		o = Outage{Text: describeStall(n.Role, &all[0]), Stopped: true}
 	}
 	return o, more
 }
@@ -32,14 +32,14 @@ func (n *node) stallSince(at time.Time) (o Outage, more <-chan struct{}) {
 // recordStalls records when this node's agent did not run, from now on until ctx ends;
 // wait returns when all of them are in the journal.
 func (n *node) recordStalls(ctx context.Context) (wait func()) {
-	if n.stalls == nil {
+	if n.Stalls == nil {
 		return func() {}
 	}
-	at := n.clock.Now()
+	at := n.Clock.Now()
 	var recording sync.WaitGroup
 	recording.Go(func() {
 		for {
-			all, more := n.stalls.Since(at)
+			all, more := n.Stalls.Since(at)
 			for _, s := range all {
 				n.log.Warn("the agent did not run", "from", s.From, "to", s.To)
 				n.record.append(journal.TypeAgentStopped, s)

@@ -1,13 +1,11 @@
 package executor
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"linktrial/executor/journal"
-	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
 )
 
@@ -24,8 +22,15 @@ type faults struct {
 	told  string // why the run waits, as the journal has it; empty: it does not
 }
 
+// waiter has a trial wait while the apparatus is not in order.
+type waiter struct {
+	*progress
+	dead   *deadTime // without these waits
+	faults faults
+}
+
 // goOn ends the waiting, where there was any.
-func (w *walk) goOn(trial int) {
+func (w *waiter) goOn(trial int) {
 	if w.faults.told != "" {
 		w.tell(trial, "")
 	}
@@ -33,14 +38,14 @@ func (w *walk) goOn(trial int) {
 }
 
 // tell records why the run waits, and tells the observer; with nothing, that it goes on.
-func (w *walk) tell(trial int, fault string) {
+func (w *waiter) tell(trial int, fault string) {
 	if w.faults.told == fault {
 		return
 	}
 	w.faults.told = fault
 	w.node.record.append(journal.TypeWaiting, journal.Waiting{Trial: trial, Fault: clip(fault)})
 	w.node.record.syncNow() // in the next window it can be delivered
-	w.node.observer.Waiting(fault)
+	w.node.Observer.Waiting(fault)
 }
 
 // begin is called when a trial has met a fault; first: none before it.
@@ -52,17 +57,14 @@ func (f *faults) begin(clock Clock) (first bool) {
 	return true
 }
 
-// wait is how long the plan waits for what is not in order.
-func (n *node) wait() time.Duration { return cmp.Or(n.sheet.Limits.Wait, runsheet.DefaultWait) }
-
 // waitOut is called after an attempt that a fault of the apparatus made invalid, or
 // before one that could not begin for it. It returns when the next attempt may start, or,
 // with held, after the run was paused or ended, because the fault has lasted for as long
 // as the plan waits.
-func (w *walk) waitOut(ctx context.Context, trial int, fault string) (held bool, err error) {
+func (w *waiter) waitOut(ctx context.Context, trial int, fault string) (held bool, err error) {
 	n, f := w.node, &w.faults
-	now := n.clock.Now()
-	f.begin(n.clock)
+	now := n.Clock.Now()
+	f.begin(n.Clock)
 	pause := f.pause.Next()
 	if now.Add(pause).Sub(f.since) > n.wait() {
 		w.goOn(trial)
@@ -70,17 +72,7 @@ func (w *walk) waitOut(ctx context.Context, trial int, fault string) (held bool,
 	}
 	w.tell(trial, fault)
 	n.log.Warn("the trial waits because of a fault of the apparatus", "trial", trial, "fault", fault, "after", pause)
-	// Nothing runs on the radio, so the node may speak with the orchestrator.
-	resumed := n.observer.Paused(ctx)
-	fired, release := n.clock.Timer(pause)
-	select {
-	case <-fired:
-	case <-w.commands.more(): // one may be to skip the trial
-	case <-ctx.Done():
-	}
-	release()
-	resumed(false)
-	w.attempts.dead.pause(n.clock.Now().Sub(now))
+	w.sleep(ctx, now, pause, nil)
 	return false, nil
 }
 
@@ -88,17 +80,17 @@ func (w *walk) waitOut(ctx context.Context, trial int, fault string) (held bool,
 // in order it returns at once, and ready. Else it returns when that may have changed, or
 // a person has given a command, or, with held, after the run was paused or ended because
 // it has lasted for as long as the plan waits: an attempt would only be repeated.
-func (w *walk) awaitInterface(ctx context.Context, trial int) (ready, held bool, err error) {
+func (w *waiter) awaitInterface(ctx context.Context, trial int) (ready, held bool, err error) {
 	n, f := w.node, &w.faults
-	if n.iface == nil {
+	if n.Interface == nil {
 		return true, false, nil
 	}
 	fault, changed := n.interfaceNow()
 	if fault == "" {
 		return true, false, nil
 	}
-	now := n.clock.Now()
-	if f.begin(n.clock) {
+	now := n.Clock.Now()
+	if f.begin(n.Clock) {
 		n.log.Warn("the trial waits for the radio's interface", "trial", trial, "fault", fault)
 	}
 	left := n.wait() - now.Sub(f.since)
@@ -107,27 +99,34 @@ func (w *walk) awaitInterface(ctx context.Context, trial int) (ready, held bool,
 		w.goOn(trial)
 		return false, true, w.hold(ctx, fmt.Sprintf("trial %d has waited for %s (limits.wait) for the apparatus: %s", trial, n.wait(), fault))
 	}
+	w.sleep(ctx, now, left, changed)
+	return false, false, nil
+}
+
+// sleep ends after a time, when changed is closed or with a person's command, and leaves
+// the time since began out of the dead time.
+func (w *waiter) sleep(ctx context.Context, began time.Time, d time.Duration, changed <-chan struct{}) {
+	n := w.node
 	// Nothing runs on the radio, so the node may speak with the orchestrator.
-	resumed := n.observer.Paused(ctx)
-	fired, release := n.clock.Timer(left)
+	resumed := n.Observer.Paused(ctx)
+	fired, release := n.Clock.Timer(d)
 	select {
 	case <-changed:
 	case <-fired:
-	case <-w.commands.more(): // one may be to skip the trial
+	case <-w.more(): // one may be to skip the trial
 	case <-ctx.Done():
 	}
 	release()
 	resumed(false)
-	w.attempts.dead.pause(n.clock.Now().Sub(now))
-	return false, false, nil
+	w.dead.pause(n.Clock.Now().Sub(began))
 }
 
 // hold pauses the run as a person's command would. In virtual time nobody can let it
 // go on, so it ends there.
-func (w *walk) hold(ctx context.Context, reason string) error {
-	if w.commands.commands == nil || w.node.virtual {
+func (w *waiter) hold(ctx context.Context, reason string) error {
+	if w.node.Commands == nil || w.node.virtual {
 		return w.node.end(ctx, journal.RunEnded{End: journal.RunStopped, Reason: clip(reason)})
 	}
 	w.node.log.Error("the run pauses", "reason", reason)
-	return w.progress.pause(clip(reason))
+	return w.pause(clip(reason))
 }

@@ -4,23 +4,16 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"linktrial/executor/journal"
-	"linktrial/executor/replay"
 	"linktrial/internal/backoff"
 )
 
 // walk goes through the sheet, one trial after the other.
 type walk struct {
-	node     *node
-	state    *replay.State
-	progress *progress
-	commands *commandReader
+	*progress
 	attempts *attempts
-	faults   faults
-
-	judgementWait time.Duration // see [Config]; 0: the usual one
+	waiter   *waiter
 }
 
 // run returns when no trial is left, the run is over, or ctx ended.
@@ -54,37 +47,37 @@ func (w *walk) run(ctx context.Context) error {
 			return err
 		}
 		first, rested = false, false
-		if _, more := w.state.Next(trials); more || w.commands.commands != nil {
-			w.node.observer.Boundary(ctx)
+		if _, more := w.state.Next(trials); more || w.node.Commands != nil {
+			w.node.Observer.Boundary(ctx)
 		}
 	}
 }
 
 // rest is the pause between two trials that the plan asks for.
 func (w *walk) rest(ctx context.Context) {
-	began := w.node.clock.Now()
-	backoff.SleepOn(ctx, w.node.clock, w.node.sheet.Limits.Pause)
-	w.attempts.dead.pause(w.node.clock.Now().Sub(began))
+	began := w.node.Clock.Now()
+	backoff.SleepOn(ctx, w.node.Clock, w.node.sheet.Limits.Pause)
+	w.attempts.dead.pause(w.node.Clock.Now().Sub(began))
 }
 
 // boundary applies people's commands, and returns when a trial may start or ctx
 // has ended. An error means that the journal is unusable.
 func (w *walk) boundary(ctx context.Context) error {
-	more, err := w.commands.applyAll()
+	more, err := w.applyAll()
 	if err != nil || !w.state.Paused {
 		return err
 	}
-	began := w.node.clock.Now()
-	resumed := w.node.observer.Paused(ctx)
+	began := w.node.Clock.Now()
+	resumed := w.node.Observer.Paused(ctx)
 	for w.state.Paused && err == nil && ctx.Err() == nil {
 		select {
 		case <-more:
-			more, err = w.commands.applyAll()
+			more, err = w.applyAll()
 		case <-ctx.Done():
 		}
 	}
 	resumed(false)
-	w.attempts.dead.pause(w.node.clock.Now().Sub(began))
+	w.attempts.dead.pause(w.node.Clock.Now().Sub(began))
 	return err
 }
 
@@ -93,11 +86,11 @@ func (w *walk) boundary(ctx context.Context) error {
 func (w *walk) trial(ctx context.Context, i int) (over bool, err error) {
 	t := w.state.Trial(i)
 	for {
-		if err := w.commands.applySkip(i); err != nil {
+		if err := w.applySkip(i); err != nil {
 			return true, err
 		}
 		if t.Over(w.node.sheet.Limits.Attempts) {
-			return false, w.progress.endTrial(i)
+			return false, w.endTrial(i)
 		}
 		if ctx.Err() != nil {
 			return true, w.node.stopped(ctx)
@@ -105,15 +98,15 @@ func (w *walk) trial(ctx context.Context, i int) (over bool, err error) {
 		if err := w.node.record.journal.CheckSpace(); err != nil {
 			return true, w.outOfSpace(ctx, err)
 		}
-		ready, held, err := w.awaitInterface(ctx, i)
+		ready, held, err := w.waiter.awaitInterface(ctx, i)
 		if held || err != nil {
 			return !w.state.Paused, err
 		}
 		if !ready {
 			continue
 		}
-		if fault := w.node.paths.open(ctx, &w.node.sheet.Trials[i]); fault != "" {
-			if held, err := w.waitOut(ctx, i, fault); held || err != nil {
+		if fault := w.attempts.paths.open(ctx, &w.node.sheet.Trials[i]); fault != "" {
+			if held, err := w.waiter.waitOut(ctx, i, fault); held || err != nil {
 				return !w.state.Paused, err
 			}
 			continue
@@ -131,10 +124,10 @@ func (w *walk) trial(ctx context.Context, i int) (over bool, err error) {
 		}
 		t.EndAttempt(end.Verdict, end.Reason)
 		if end.Verdict != journal.Invalid || !journal.ApparatusFault(end.Reason) {
-			w.goOn(i)
+			w.waiter.goOn(i)
 			continue
 		}
-		if held, err := w.waitOut(ctx, i, end.Message); held || err != nil {
+		if held, err := w.waiter.waitOut(ctx, i, end.Message); held || err != nil {
 			return !w.state.Paused, err
 		}
 	}
@@ -143,7 +136,7 @@ func (w *walk) trial(ctx context.Context, i int) (over bool, err error) {
 func (w *walk) outOfSpace(ctx context.Context, err error) error {
 	// Who has commands goes on when there is room again; nobody makes any in virtual
 	// time or for a run from a file.
-	if !errors.Is(err, journal.ErrDiskFull) || w.commands.commands != nil && !w.node.virtual {
+	if !errors.Is(err, journal.ErrDiskFull) || w.node.Commands != nil && !w.node.virtual {
 		return err
 	}
 	return w.node.end(ctx, journal.RunEnded{End: journal.RunStopped, Reason: err.Error()})
@@ -152,14 +145,14 @@ func (w *walk) outOfSpace(ctx context.Context, err error) error {
 // attemptUnlessSkipped is [attempts.run], ended by a command to skip its trial.
 func (w *walk) attemptUnlessSkipped(ctx context.Context, i, n int) (*journal.AttemptEnded, error) {
 	trial, next := &w.node.sheet.Trials[i], w.following(i)
-	if w.commands.commands == nil {
+	if w.node.Commands == nil {
 		return w.attempts.run(ctx, trial, n, next)
 	}
 	actx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
 	var watching sync.WaitGroup
 	var failed error
-	watching.Go(func() { failed = w.commands.watchForSkip(over, i, cancel) })
+	watching.Go(func() { failed = w.watchForSkip(over, i, cancel) })
 	end, err := w.attempts.run(actx, trial, n, next)
 	close(over)
 	watching.Wait()
