@@ -117,7 +117,7 @@ func (v *Analysis) Against() *Against {
 			continue // the results are of one run, of another group
 		}
 		g := groups[k].named()
-		if !slices.ContainsFunc(g.axes, func(axes []plan.Condition) bool { return meets(axes, f.Where) }) {
+		if !slices.ContainsFunc(g.runs, func(s *summarised) bool { return meets(s.axes, f.Where) }) {
 			continue // of runs that are not among these
 		}
 		names, labels := g.treatments(f.Where)
@@ -134,7 +134,7 @@ func (v *Analysis) Against() *Against {
 	a.Lines = without(a.Lines, func(l *AgainstLine) bool { return v.leavesOut(l.Treatment) })
 	a.gather()
 	for i := range a.Lines {
-		a.Lines[i].Imported = v.Imported()
+		a.Lines[i].Imported = v.Dataset.Imported()
 		a.Summary.count(&a.Lines[i])
 	}
 	return a
@@ -241,10 +241,7 @@ func (g *grouped) judge(l *AgainstLine, f *plan.Figure, treatment string, labels
 func (g *grouped) fill(l *AgainstLine, f *plan.Figure, treatment string, where []plan.Condition) Estimate {
 	e, runs, of, why := g.mean(f.Metric, treatment, f.Reference, where)
 	if why != "" {
-		l.Outcome, l.Detail = OutcomeNone, why
-		if reason, gone := strings.CutPrefix(why, "missing: "); gone {
-			l.Outcome, l.Detail = OutcomeGone, reason
-		}
+		l.lacks(why)
 		return e
 	}
 	l.Ours, l.CI, l.N, l.Runs = Rounded(e.Mean), e.Interval(), e.N, runs
@@ -252,6 +249,14 @@ func (g *grouped) fill(l *AgainstLine, f *plan.Figure, treatment string, where [
 		l.Detail = fmt.Sprintf("%d of %d runs have a figure", runs, of)
 	}
 	return e
+}
+
+// lacks says that we have no figure, and why.
+func (l *AgainstLine) lacks(why string) {
+	l.Outcome, l.Detail = OutcomeNone, why
+	if reason, gone := strings.CutPrefix(why, "missing: "); gone {
+		l.Outcome, l.Detail = OutcomeGone, reason
+	}
 }
 
 func (g *grouped) judgeChange(l *AgainstLine, f *plan.Figure, treatment string) {
@@ -308,10 +313,7 @@ func (g *grouped) along(l *AgainstLine, f *plan.Figure, treatment, axis string) 
 		ps, l.N, l.Runs = append(ps, place{v, e}), l.N+e.N, l.Runs+1
 	}
 	if len(ps) < 2 {
-		l.Outcome, l.Detail = OutcomeNone, cmp.Or(why, "fewer than two values of "+axis)
-		if reason, gone := strings.CutPrefix(why, "missing: "); gone {
-			l.Outcome, l.Detail = OutcomeGone, reason
-		}
+		l.lacks(cmp.Or(why, "fewer than two values of "+axis))
 		return nil
 	}
 	l.Detail = describe(ps)
@@ -411,39 +413,6 @@ func (g *grouped) judgeOrder(l *AgainstLine, f *plan.Figure, labels map[string]s
 	if l.Detail = describe(ps); len(gone) > 0 {
 		l.Detail += "; left out: " + strings.Join(gone, "; ")
 	}
-}
-
-// statement is what is published, for people.
-func statement(f *plan.Figure, labels map[string]string) string {
-	about := map[bool]string{true: "about "}[f.About]
-	switch {
-	case f.Text != "":
-		return f.Text
-	case f.Value != nil:
-		return about + wording.Short(f.Value)
-	case f.AtLeast != nil && f.AtMost != nil:
-		return about + wording.Short(f.AtLeast) + " to " + wording.Short(f.AtMost)
-	case f.AtLeast != nil:
-		return "at least " + about + wording.Short(f.AtLeast)
-	case f.AtMost != nil:
-		return "at most " + about + wording.Short(f.AtMost)
-	case f.ChangePercent != nil:
-		from := slices.DeleteFunc(slices.Clone(f.RelativeTo), func(c plan.Condition) bool { return slices.Contains(f.Where, c) })
-		return fmt.Sprintf("%s%s from %s", about, wording.Deviation(f.ChangePercent), ConditionText(from))
-	case f.Best != nil:
-		return "best at " + f.Best.Axis + " " + f.Best.Value
-	case f.Falls != "":
-		return "falls with " + f.Falls
-	case f.Rises != "":
-		return "rises with " + f.Rises
-	case f.FlatFrom != nil:
-		return "flat from " + f.FlatFrom.Axis + " " + f.FlatFrom.Value
-	}
-	names := make([]string, len(f.Order))
-	for i, n := range f.Order {
-		names[i] = cmp.Or(labels[n], n)
-	}
-	return strings.Join(names, " < ")
 }
 
 func (s *AgainstSummary) count(l *AgainstLine) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,14 +41,6 @@ type Options struct {
 	LeaveOut []string
 }
 
-// summarised is a run with its table and, for each row of it, what the row was
-// made from.
-type summarised struct {
-	run     *Run
-	table   RunTable
-	samples []sample
-}
-
 // note adds a note to the dataset, unless it was read from an export that has it.
 func (v *Analysis) note(text string) {
 	if !slices.Contains(v.Dataset.Notes, text) {
@@ -67,7 +60,9 @@ func (v *Analysis) noteUnnamed() {
 // bootstrap intervals take their time. It leaves the dataset as it is.
 func Analyse(ds *Dataset, o Options) *Analysis {
 	a := &Analysis{Dataset: inUTC(ds), options: o}
-	a.noteImports()
+	for _, x := range a.Dataset.imports() {
+		a.note(x.note())
+	}
 	a.noteUnnamed()
 	if n := a.Dataset.estimated(); n > 0 {
 		a.note(fmt.Sprintf("The throughput of %s with several flows is an estimate from each flow's mean rate, because the server's samples were gone when the figure was first made of them.", wording.Plural(n, "attempt", "attempts")))
@@ -78,7 +73,7 @@ func Analyse(ds *Dataset, o Options) *Analysis {
 	for range min(runtime.GOMAXPROCS(0), len(a.runs)) {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(a.runs); i = int(next.Add(1)) - 1 {
-				a.runs[i] = summarizeRun(&a.Dataset.Runs[i], a.Dataset.Published, o)
+				a.runs[i] = summarizeRun(&a.Dataset.Runs[i], a.Dataset.Published, o.Reference, o.Bootstrap)
 			}
 		})
 	}
@@ -163,4 +158,64 @@ func inUTC(ds *Dataset) *Dataset {
 		}
 	}
 	return &out
+}
+
+// RateUnit is the unit of the throughputs of all tables for people, by the largest average
+// among them.
+func (v *Analysis) RateUnit() wording.RateUnit {
+	largest := 0.0
+	for i := range v.Tables {
+		for j := range v.Tables[i].Rows {
+			if x := v.Tables[i].Rows[j].AverageKBps; x != nil {
+				largest = max(largest, *x)
+			}
+		}
+	}
+	return wording.RateUnitFor(largest)
+}
+
+// leaveOut takes what [Options.LeaveOut] names out of what is shown, after everything is
+// computed: statistics and conclusions are of all treatments, as a page has them that hides
+// some. The runs' sheets, which are signed, stay whole.
+func (v *Analysis) leaveOut() {
+	if len(v.options.LeaveOut) == 0 {
+		return
+	}
+	for i := range v.Tables {
+		t := &v.Tables[i] // v.runs has a copy, whose samples go with its rows
+		t.referenceLabel = t.ReferenceLabel()
+		t.Rows = without(t.Rows, func(r *Row) bool {
+			gone := v.leavesOut(r.Treatment)
+			if gone {
+				t.leftOutNotEnded += r.NotEnded
+			}
+			return gone
+		})
+		t.Probes = without(t.Probes, func(r *ProbeRow) bool { return v.leavesOut(r.Beside) || v.leavesOut(r.Probe) })
+		run := &v.Dataset.Runs[i]
+		run.Trials = without(run.Trials, func(t *Trial) bool { return v.leavesOut(t.Treatment) })
+		run.Breaches = without(run.Breaches, func(b *Breach) bool { return v.leavesOut(b.Treatment) })
+	}
+	v.Dataset.Published = without(v.Dataset.Published, func(p *PublishedRow) bool { return v.leavesOut(p.Treatment) })
+	note := "Left out on request: " + wording.Clean(strings.Join(v.options.LeaveOut, ", ")) + ". Statistics and conclusions are of all treatments."
+	v.Dataset.Notes = append(slices.Clone(v.Dataset.Notes), note)
+}
+
+// leavesOut reports whether a treatment or mix is not shown.
+func (v *Analysis) leavesOut(treatment string) bool {
+	return slices.Contains(v.options.LeaveOut, treatment)
+}
+
+// without is a copy of a list, less what gone reports.
+func without[T any](list []T, gone func(*T) bool) []T {
+	if list == nil {
+		return nil
+	}
+	out := make([]T, 0, len(list))
+	for i := range list {
+		if !gone(&list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	return out
 }

@@ -14,13 +14,6 @@ import (
 // plan.Ideal is Ideal's.
 const CodedBound = "coded-bound"
 
-// MetricShareOfIdeal and MetricShareOfCodedBound are the means of a bound's time over
-// the time taken. No paper publishes them; charts have them beside the metrics of plans.
-const (
-	MetricShareOfIdeal      plan.Metric = "share-of-ideal"
-	MetricShareOfCodedBound plan.Metric = "share-of-coded-bound"
-)
-
 // bound is a sender that nobody is, on the channel realisation of a trial.
 type bound struct {
 	name, label string
@@ -60,18 +53,6 @@ func boundOfShare(m plan.Metric) *bound {
 	return nil
 }
 
-// transferOf is the time of a bound by the transfer's clock, in seconds. A bound's clock
-// starts with the channel's, before the connect: what a transfer's connect took is not
-// in the transfer's time, and so not in this one. It is not less than the emulated radios
-// need at their best, which is known for the runs of a sheet: a handshake may have lasted
-// longer than all that the bound needs. Nor is a limit less than another one below it.
-func transferOf(bound, connect, least float64) float64 {
-	if x := max(bound-connect, least); x > 0 { // NaN stays NaN
-		return x
-	}
-	return math.NaN()
-}
-
 // Limits are what the bounds would have reached where a treatment has a figure: in the
 // same trials, by the same clock, averaged in the same way. NaN: not known of all of
 // these trials, or the metric has none.
@@ -83,14 +64,21 @@ func limits(of func(*bound) float64) Limits { return Limits{of(&bounds[0]), of(&
 
 func (l Limits) scaled(by float64) Limits { return Limits{l.Ideal * by, l.CodedBound * by} }
 
-// meanOfAll is a figure's mean over the valid trials, NaN unless all of them have it: a
-// mean over some of the trials is not comparable with one over all.
-func (s *sample) meanOfAll(of func(*observation) float64) float64 {
-	xs := s.values(of)
-	if len(xs) != len(s.valid) {
-		return math.NaN()
+// perKBps is 1 KB/s in the metric; 0: it is no throughput, or the bandwidth is not known.
+func (s *summarised) perKBps(m plan.Metric) float64 {
+	switch m {
+	case plan.MetricKBps:
+		return 1
+	case plan.MetricKbitps:
+		return 8 * unit.KB / 1e3
+	case plan.MetricMbitps:
+		return 8 * unit.KB / 1e6
+	case plan.MetricNormalised:
+		if b := s.table.BandwidthBitsPerSecond; b != nil {
+			return 8 * unit.KB / *b
+		}
 	}
-	return stats.Mean(xs)
+	return 0
 }
 
 // limits are the bounds' means in a metric over the trials of a treatment.
@@ -100,18 +88,10 @@ func (s *summarised) limits(m plan.Metric, treatment, reference string) Limits {
 		return noLimits
 	}
 	sm := &s.samples[i]
-	rate := limits(func(b *bound) float64 { return sm.meanOfAll(boundRateOf(b.transfer)) })
+	if factor := s.perKBps(m); factor > 0 {
+		return limits(func(b *bound) float64 { return sm.meanOfAll(boundRateOf(b.transfer)) }).scaled(factor)
+	}
 	switch m {
-	case plan.MetricKBps:
-		return rate
-	case plan.MetricKbitps:
-		return rate.scaled(8 * unit.KB / 1e3)
-	case plan.MetricMbitps:
-		return rate.scaled(8 * unit.KB / 1e6)
-	case plan.MetricNormalised:
-		if b := s.table.BandwidthBitsPerSecond; b != nil {
-			return rate.scaled(8 * unit.KB / *b)
-		}
 	case MetricShareOfIdeal: // whose own share is 1
 		return Limits{math.NaN(), sm.meanOfAll(func(o *observation) float64 { return stats.ShareOfBound(o.ideal, o.coded) })}
 	case plan.MetricGain:
@@ -125,19 +105,6 @@ func (s *summarised) limits(m plan.Metric, treatment, reference string) Limits {
 		})
 	}
 	return noLimits
-}
-
-// limits are the bounds beside [grouped.mean], over the same runs.
-func (g *grouped) limits(m plan.Metric, treatment, reference string) Limits {
-	sum, n := Limits{}, 0
-	for _, s := range g.runs {
-		if _, why := s.estimate(m, treatment, reference); why != "" {
-			continue
-		}
-		l := s.limits(m, treatment, reference)
-		sum.Ideal, sum.CodedBound, n = sum.Ideal+l.Ideal, sum.CodedBound+l.CodedBound, n+1
-	}
-	return sum.scaled(1 / float64(n))
 }
 
 // boundSample is the transfers of a bound, one an iteration: all treatments of

@@ -10,29 +10,16 @@ import (
 	"linktrial/orchestrator/stats"
 )
 
-// Lead is a conclusion without its statistics, for lists of campaigns.
-type Lead struct {
-	Text    string // without a full stop
-	Leader  string // label; empty: treatments are not compared, or the difference is noise
-	Decided bool
-}
-
 // conclude is the sentence over a run's comparison: by how much the treatment with the
 // highest average leads the next one, whether the trials decide it, and about how many
 // more iterations would. Empty where fewer than two treatments have figures. Which two
 // these are shows only afterwards, so that each pair of treatments counts as a
 // comparison of its own. Mixes are left out: their trials have more flows.
 func conclude(t *RunTable, samples []sample, isMix func(string) bool) (string, Lead) {
-	var ranks []int
-	for i := range t.Rows {
-		if r := &t.Rows[i]; r.Missing == "" && r.AverageKBps != nil && !isMix(r.Treatment) {
-			ranks = append(ranks, i)
-		}
-	}
+	ranks := ranked(t, isMix)
 	if len(ranks) < 2 {
 		return "", Lead{}
 	}
-	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(*t.Rows[b].AverageKBps, *t.Rows[a].AverageKBps) })
 	best, next, all := ranks[0], ranks[1], len(ranks)*(len(ranks)-1)/2
 	judge := func(best, next int) stats.Decision {
 		return stats.Decide(stats.PairUp(samples[next].by(rateOf), samples[best].by(rateOf)), level, all)
@@ -65,30 +52,14 @@ func conclude(t *RunTable, samples []sample, isMix func(string) bool) (string, L
 			second += ","
 		}
 	}
-	var basis []string
 	if noise {
 		though = ""
 		fmt.Fprintf(&b, "%s is within noise of %s", leader, second)
-		basis = append(basis, wording.Change(d.Ratio))
 	} else {
 		fmt.Fprintf(&b, "%s leads %s by %s", leader, second, by)
 	}
-	if d.Interval.Defined() {
-		basis = append(basis, strings.TrimSuffix(wording.Change(d.Interval.Low), " %")+" to "+wording.Change(d.Interval.High)+" at 95 %")
-	}
-	n := wording.Plural(d.Pairs, "iteration", "iterations")
-	corrected := "Interval and p are"
-	if !d.Interval.Defined() {
-		n, corrected = "no interval of "+n, "p is"
-	}
-	basis = append(basis, "Hodges–Lehmann", "paired Wilcoxon", n)
-	p := wording.PValue(&d.P)
-	if !strings.HasPrefix(p, "<") {
-		p = "= " + p
-	} else {
-		p = "< " + p[1:]
-	}
-	fmt.Fprintf(&b, "%s (%s): %s (p %s)", though, strings.Join(basis, ", "), decided, p)
+	p := strings.Replace("= "+wording.PValue(&d.P), "= <", "< ", 1)
+	fmt.Fprintf(&b, "%s (%s): %s (p %s)", though, basis(&d, noise), decided, p)
 	switch {
 	case d.More > stats.ManyMore:
 		fmt.Fprintf(&b, "; more than %d more iterations would be needed", stats.ManyMore)
@@ -97,7 +68,34 @@ func conclude(t *RunTable, samples []sample, isMix func(string) bool) (string, L
 	}
 	b.WriteString(".")
 	if all > 1 {
+		corrected := map[bool]string{true: "Interval and p are", false: "p is"}[d.Interval.Defined()]
 		fmt.Fprintf(&b, " %s corrected for the %d pairs of treatments (Bonferroni).", corrected, all)
 	}
 	return wording.Sentence(b.String()), short
+}
+
+// ranked is the rows that have an average and are not of mixes, from the highest.
+func ranked(t *RunTable, isMix func(string) bool) (rows []int) {
+	for i := range t.Rows {
+		if r := &t.Rows[i]; r.Missing == "" && r.AverageKBps != nil && !isMix(r.Treatment) {
+			rows = append(rows, i)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(*t.Rows[b].AverageKBps, *t.Rows[a].AverageKBps) })
+	return rows
+}
+
+// basis is what a decision is made from; of noise with the ratio, which is nowhere else.
+func basis(d *stats.Decision, noise bool) string {
+	var out []string
+	if noise {
+		out = append(out, wording.Change(d.Ratio))
+	}
+	n := wording.Plural(d.Pairs, "iteration", "iterations")
+	if d.Interval.Defined() {
+		out = append(out, strings.TrimSuffix(wording.Change(d.Interval.Low), " %")+" to "+wording.Change(d.Interval.High)+" at 95 %")
+	} else {
+		n = "no interval of " + n
+	}
+	return strings.Join(append(out, "Hodges–Lehmann", "paired Wilcoxon", n), ", ")
 }

@@ -1,14 +1,16 @@
 package report
 
 import (
-	"math"
+	"fmt"
 	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
+	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/report/wording"
 	"linktrial/protocols/contract"
 )
 
@@ -199,69 +201,50 @@ type RadioReport struct {
 	Late *radiocontrol.Late `json:"late,omitempty"`
 }
 
-// ThroughputBytesPerSecond is the paper's figure, 0 where the attempt did not
-// succeed. Where times bound all of several flows, it is what they delivered within
-// their common window ([CommonWindow]): a flow that waits for its last
-// acknowledgement long after that takes nothing from the others. Where that is not
-// stored, it is estimated ([Attempt.Estimated]).
-func (a *Attempt) ThroughputBytesPerSecond() float64 {
-	if a.Verdict != journal.Succeeded {
-		return 0
-	}
-	return a.MeasuredBytesPerSecond()
+// Telemetry is one figure that a radio, or the laptop beside it, reported during an
+// attempt. Of a number that only grows it is the growth a second.
+type Telemetry struct {
+	Node   string `json:"node"`
+	Role   string `json:"role"`
+	Source string `json:"source"` // of the radio's profile
+	Kind   string `json:"-"`      // of the source
+	Figure string `json:"figure"` // snr, in_bytes, latitude …
+	Unit   string `json:"unit,omitempty"`
+	// Readings is how many lay within the attempt. Where none did, the figures
+	// are those of the last reading before it and the first one after it, as of
+	// sources that are read between trials.
+	Readings int     `json:"readings"`
+	Minimum  float64 `json:"minimum"`
+	Mean     float64 `json:"mean"`
+	Maximum  float64 `json:"maximum"`
 }
 
-// MeasuredBytesPerSecond is the same figure, also where a mark keeps it from
-// counting; 0 where the journal has no success.
-func (a *Attempt) MeasuredBytesPerSecond() float64 {
-	verdict := a.Verdict
-	if a.Mark != nil {
-		verdict = a.Mark.Verdict
-	}
-	if verdict != journal.Succeeded || a.Elapsed <= 0 {
-		return 0
-	}
-	if a.Window != nil {
-		return a.Window.rate()
-	}
-	window := a.window()
-	if window <= 0 {
-		return float64(a.SizeBytes) / a.Elapsed.Seconds()
-	}
-	bytes := 0.0
-	for i := range a.Flows {
-		bytes += a.Flows[i].inTime()
-	}
-	return bytes / window.Seconds()
+// Import is where results come from that another orchestrator measured.
+type Import struct {
+	Campaign string    `json:"campaign"`
+	Origin   string    `json:"origin,omitempty"` // whose they are, as the importing person said
+	File     string    `json:"file"`
+	SHA256   string    `json:"sha256"` // of the file
+	By       string    `json:"by,omitempty"`
+	At       time.Time `json:"at"` // when it was imported
 }
 
-// Estimated reports whether the throughput is made of each flow's mean rate, because
-// no common window is stored.
-func (a *Attempt) Estimated() bool { return a.Window == nil && a.window() > 0 }
-
-// window is from the first start of a flow's clock to the end of the last one's
-// time; 0 where a time does not bound all of several flows. A flow whose handshake
-// was lost sends when others have ended: without its connect time the sum could be
-// more than the radio carries.
-func (a *Attempt) window() time.Duration {
-	if len(a.Flows) < 2 {
-		return 0
+// Text says where the results come from; of nil nothing: they were measured here.
+func (x *Import) Text() string {
+	if x == nil {
+		return ""
 	}
-	first, last := time.Duration(math.MaxInt64), time.Duration(0)
-	for i := range a.Flows {
-		f := &a.Flows[i]
-		if f.Bound <= 0 || f.Elapsed <= 0 {
-			return 0
-		}
-		clock := f.Start + f.Connect
-		first, last = min(first, clock), max(last, clock+f.Bound)
+	s := "imported from " + x.File
+	if x.Origin != "" {
+		s += " of " + x.Origin
 	}
-	return last - first
+	if x.By != "" {
+		s += " by " + x.By
+	}
+	return wording.Clean(s + ", " + unit.Moment(x.At))
 }
 
-// inTime is the bytes of a flow within the time that bounds it, estimated at its
-// mean rate until its last acknowledgement: too few of a flow that waits long for it,
-// whose bytes came at a higher rate before. Only where no common window is stored.
-func (f *Flow) inTime() float64 {
-	return float64(f.SizeBytes) * min(1, f.Bound.Seconds()/f.Elapsed.Seconds())
+// note is what ends a report for people.
+func (x *Import) note() string {
+	return fmt.Sprintf("Campaign %s was %s: another orchestrator measured it. SHA-256 of the file: %s.", x.Campaign, x.Text(), x.SHA256)
 }

@@ -79,7 +79,7 @@ func HoldCampaigns(all ...*Analysis) *Differences {
 	d := &Differences{}
 	for _, v := range all {
 		for i := range v.runs {
-			if c := v.campaignOf(v.runs[i].run); !slices.Contains(d.Campaigns, c) {
+			if c := v.campaignOf(&v.runs[i]); !slices.Contains(d.Campaigns, c) {
 				d.Campaigns = append(d.Campaigns, c)
 			}
 		}
@@ -126,8 +126,8 @@ func HoldCampaigns(all ...*Analysis) *Differences {
 }
 
 // campaignOf is the campaign of a run, also of one that was merged with others'.
-func (v *Analysis) campaignOf(r *Run) string {
-	return cmp.Or(ValueOf(r.Axes(), CampaignAxis), v.Dataset.Campaign)
+func (v *Analysis) campaignOf(s *summarised) string {
+	return cmp.Or(ValueOf(s.axes, CampaignAxis), v.Dataset.Campaign)
 }
 
 // partsOf are the rows of a run that were not missing.
@@ -140,7 +140,7 @@ func partsOf(v *Analysis, s *summarised) (out []part) {
 	if t.Group != "" {
 		where = append(where, t.Group)
 	}
-	for _, c := range s.run.Axes()[3:] { // radio, topology and size are named above
+	for _, c := range s.axes[3:] { // radio, topology and size are named above
 		if c.Axis != CampaignAxis {
 			where = append(where, c.Axis+" "+c.Value)
 		}
@@ -150,7 +150,7 @@ func partsOf(v *Analysis, s *summarised) (out []part) {
 		if r.Missing != "" {
 			continue
 		}
-		p := part{campaign: v.campaignOf(s.run), run: s.run.ID, where: strings.Join(where, " · "), place: t.Place, rates: s.samples[i].values(rateOf), partial: r.NotEnded > 0, imported: t.Imported,
+		p := part{campaign: v.campaignOf(s), run: s.run.ID, where: strings.Join(where, " · "), place: t.Place, rates: s.samples[i].values(rateOf), partial: r.NotEnded > 0, imported: t.Imported,
 			treatment: runsheet.Treatment{Name: r.Treatment, Label: r.Label, Protocol: r.Protocol}}
 		if known := s.run.Sheet.Treatment(r.Treatment); known != nil { // not of a mix
 			p.treatment = *known

@@ -3,4 +3,47 @@
 // published figures ([Against]). Comes in: a Dataset. Goes out: figures, the same
 // for the same Dataset. report/render writes them as files, report/figure draws
 // them, report/wording words them.
+//
+// The files, from the top down; none uses one above it (a test in
+// internal/importrules holds this):
+//
+// What an analysis is used for:
+//
+//   - imported: another orchestrator's export, held against what its attempts give
+//   - json: the export of everything
+//   - difference: campaigns held against each other
+//   - against: published figures held against ours
+//   - sweep: curves of a metric over a swept axis
+//   - group: the runs of a group of the plan, and a metric's mean over them
+//
+// A campaign and a run of it:
+//
+//   - analysis: all runs of a dataset, summarised and with their notes
+//   - summary: a run's table
+//   - conclusion: which treatment of a run leads, in a sentence
+//   - probes: the rows of probes
+//   - notes: on control packets, starved hosts and unknown bounds
+//   - merge: several datasets as one
+//
+// A run's trials as samples, and metrics of them:
+//
+//   - estimate: a metric with its variance
+//   - bound: Ideal and the coded bound
+//   - observe: what the trials of a treatment gave
+//
+// Tables and names:
+//
+//   - words: what tables say
+//   - table: tables and their rows
+//   - published: metrics and published figures, for people
+//   - number: rounded numbers and intervals
+//
+// What was measured:
+//
+//   - sequence: the attempts of a time–sequence diagram
+//   - attempt: which attempts count, and their throughput
+//   - run: where a run stands among those of its campaign, and where its results come from
+//   - dataset: runs, trials and attempts
+//   - window: what flows delivered in a common time
+//   - probe: delays of probes, and the clocks that they are by
 package report

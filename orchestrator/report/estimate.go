@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"linktrial/executor/runsheet"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/report/wording"
@@ -97,18 +96,11 @@ func (s *summarised) estimate(m plan.Metric, treatment, reference string) (Estim
 		}
 		return noEstimate, sm.noFigure()
 	}
-	rate := estimateOf(sm.values(rateOf))
+	if factor := s.perKBps(m); factor > 0 {
+		return estimateOf(sm.values(rateOf)).scaled(factor), ""
+	}
 	switch m {
-	case plan.MetricKBps:
-		return rate, ""
-	case plan.MetricKbitps:
-		return rate.scaled(8 * unit.KB / 1e3), ""
-	case plan.MetricMbitps:
-		return rate.scaled(8 * unit.KB / 1e6), ""
 	case plan.MetricNormalised:
-		if b := s.table.BandwidthBitsPerSecond; b != nil {
-			return rate.scaled(8 * unit.KB / *b), ""
-		}
 		return noEstimate, "the bandwidth is not known"
 	case MetricShareOfIdeal, MetricShareOfCodedBound:
 		b := boundOfShare(m)
@@ -125,11 +117,6 @@ func (s *summarised) estimate(m plan.Metric, treatment, reference string) (Estim
 		return s.gain(sm, cmp.Or(reference, s.table.Reference))
 	}
 	return noEstimate, "no such metric: " + string(m)
-}
-
-// row is the place of a treatment in the table; -1 where it has none.
-func (s *summarised) row(treatment string) int {
-	return slices.IndexFunc(s.table.Rows, func(r Row) bool { return r.Treatment == treatment })
 }
 
 // sampleOf is the trials of a treatment; nil and why where there can be none.
@@ -213,6 +200,4 @@ func (s *summarised) flowEstimate(treatment string, row int) (Estimate, string) 
 	return estimateOf(xs).scaled(8 * unit.KB / 1e6), ""
 }
 
-func (r *Run) isMix(name string) bool {
-	return r.Sheet != nil && slices.ContainsFunc(r.Sheet.Mixes, func(m runsheet.Mix) bool { return m.Name == name })
-}
+const notPart = "not part of the run"

@@ -11,76 +11,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"linktrial/executor/runsheet"
-	"linktrial/internal/unit"
 	"linktrial/orchestrator/report/wording"
 )
-
-// Import is where results come from that another orchestrator measured.
-type Import struct {
-	Campaign string    `json:"campaign"`
-	Origin   string    `json:"origin,omitempty"` // whose they are, as the importing person said
-	File     string    `json:"file"`
-	SHA256   string    `json:"sha256"` // of the file
-	By       string    `json:"by,omitempty"`
-	At       time.Time `json:"at"` // when it was imported
-}
-
-// Text says where the results come from; of nil nothing: they were measured here.
-func (x *Import) Text() string {
-	if x == nil {
-		return ""
-	}
-	s := "imported from " + x.File
-	if x.Origin != "" {
-		s += " of " + x.Origin
-	}
-	if x.By != "" {
-		s += " by " + x.By
-	}
-	return wording.Clean(s + ", " + unit.Moment(x.At))
-}
-
-// note is what ends a report for people.
-func (x *Import) note() string {
-	return fmt.Sprintf("Campaign %s was %s: another orchestrator measured it. SHA-256 of the file: %s.", x.Campaign, x.Text(), x.SHA256)
-}
-
-// imports are those of the runs, each once.
-func (ds *Dataset) imports() (out []*Import) {
-	for i := range ds.Runs {
-		x := ds.Runs[i].Imported
-		if x != nil && !slices.ContainsFunc(out, func(y *Import) bool { return y.Campaign == x.Campaign }) {
-			out = append(out, x)
-		}
-	}
-	return out
-}
-
-// ImportedCampaigns are the identities of those that other orchestrators measured.
-func (ds *Dataset) ImportedCampaigns() (out []string) {
-	for _, x := range ds.imports() {
-		out = append(out, x.Campaign)
-	}
-	return out
-}
-
-// Imported says in a few words which campaigns were imported; empty: none.
-func (v *Analysis) Imported() string {
-	var out []string
-	for _, x := range v.Dataset.imports() {
-		out = append(out, "campaign "+x.Campaign+" "+x.Text())
-	}
-	return strings.Join(out, "; ")
-}
-
-func (v *Analysis) noteImports() {
-	for _, x := range v.Dataset.imports() {
-		v.note(x.note())
-	}
-}
 
 // MaxImport bounds the JSON export of a campaign that is imported, in bytes.
 const MaxImport = 64 << 20
@@ -155,9 +89,6 @@ func position(b []byte, offset int64) string {
 	return fmt.Sprintf("line %d, column %d", 1+line, len(before)-bytes.LastIndexByte(before, '\n'))
 }
 
-// ends are the states in which runs end.
-var ends = []string{"completed", "aborted", "stopped"}
-
 func checkImportedRun(campaign string, r *Run) error {
 	number, ok := strings.CutPrefix(r.ID, campaign+"-")
 	switch {
@@ -165,7 +96,7 @@ func checkImportedRun(campaign string, r *Run) error {
 		return fmt.Errorf("expected a run of campaign %s", campaign)
 	case r.Imported != nil:
 		return fmt.Errorf("the orchestrator that exported it had it %s: import that file", r.Imported.Text())
-	case !slices.Contains(ends, r.State):
+	case r.underWay():
 		return fmt.Errorf("its state is %q, expected one of %s", r.State, strings.Join(ends, ", "))
 	case r.Sheet == nil:
 		return errors.New("it has no run sheet")

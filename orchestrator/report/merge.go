@@ -9,10 +9,6 @@ import (
 	"linktrial/orchestrator/plan"
 )
 
-// CampaignAxis is the axis in which the runs of several campaigns differ when
-// they are compared in one dataset.
-const CampaignAxis = "campaign"
-
 // Merge puts the runs of several datasets into one, in their order, so that they
 // are side by side in every table and figure. Runs of different campaigns get
 // the campaign as one more setting of their cell: without it, what else is equal

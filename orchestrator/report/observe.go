@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"linktrial/executor/figures"
-	"linktrial/executor/journal"
 	"linktrial/internal/unit"
+	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/stats"
 )
 
@@ -62,30 +62,6 @@ func observe(t *Trial, a *Attempt, least time.Duration) observation {
 	return o
 }
 
-// shareOf is what a flow adds to the throughput of the attempt, B/s.
-func (a *Attempt) shareOf(flow int) float64 {
-	f := &a.Flows[flow]
-	if a.Window != nil && flow < len(a.Window.Bytes) {
-		return float64(a.Window.Bytes[flow]) / a.Window.Length.Seconds()
-	}
-	if window := a.window(); window > 0 {
-		return f.inTime() / window.Seconds()
-	}
-	return float64(f.SizeBytes) / a.Elapsed.Seconds()
-}
-
-// rateOf is a flow's own throughput, over its own time, B/s.
-func (a *Attempt) rateOf(flow int) float64 {
-	f := &a.Flows[flow]
-	switch {
-	case a.Window != nil && flow < len(a.Window.Bytes):
-		return float64(a.Window.Bytes[flow]) / f.Bound.Seconds()
-	case f.Elapsed > 0:
-		return float64(f.SizeBytes) / f.Elapsed.Seconds()
-	}
-	return 0
-}
-
 // least is the least time that the emulated radios need for the one flow of an
 // attempt; 0 where they are not known.
 func (r *Run) least(t *Trial, a *Attempt) time.Duration {
@@ -122,11 +98,11 @@ func takeSample(r *Run, trials []*Trial) sample {
 				count[Failure{Verdict: a.Verdict, Reason: a.Why()}]++
 			}
 		}
-		a := t.Counted()
+		a := t.last()
 		switch {
-		case a != nil:
+		case a != nil && a.Valid():
 			s.valid = append(s.valid, observe(t, a, r.least(t, a)))
-		case t.Verdict == "" || len(t.Attempts) > 0 && r.Waits(&t.Attempts[len(t.Attempts)-1]):
+		case t.Verdict == "" || a != nil && r.Waits(a):
 			s.notEnded++
 		case t.excluded():
 			s.excluded++
@@ -222,48 +198,38 @@ func flowOf(treatment string) func(*observation) float64 {
 	}
 }
 
-// Counted is the attempt whose figure counts for the trial, or nil.
-func (t *Trial) Counted() *Attempt {
-	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].Valid() {
-		return &t.Attempts[n-1]
+// summarised is a run with its table and, for each row of it, what the row was
+// made from.
+type summarised struct {
+	run     *Run
+	axes    []plan.Condition // of the run
+	table   RunTable
+	samples []sample
+}
+
+// row is the place of a treatment in the table; -1 where it has none.
+func (s *summarised) row(treatment string) int {
+	return slices.IndexFunc(s.table.Rows, func(r Row) bool { return r.Treatment == treatment })
+}
+
+// transferOf is the time of a bound by the transfer's clock, in seconds. A bound's clock
+// starts with the channel's, before the connect: what a transfer's connect took is not
+// in the transfer's time, and so not in this one. It is not less than the emulated radios
+// need at their best, which is known for the runs of a sheet: a handshake may have lasted
+// longer than all that the bound needs. Nor is a limit less than another one below it.
+func transferOf(bound, connect, least float64) float64 {
+	if x := max(bound-connect, least); x > 0 { // NaN stays NaN
+		return x
 	}
-	return nil
+	return math.NaN()
 }
 
-// excluded reports whether an ended trial tells nothing of its protocol: what its last
-// attempt came to does not count, because of a fault of the apparatus, a rule of validity, a
-// mark or a figure that cannot be true, or people ended it.
-func (t *Trial) excluded() bool {
-	v := t.Verdict
-	if n := len(t.Attempts); n > 0 {
-		v = t.Attempts[n-1].Verdict
+// meanOfAll is a figure's mean over the valid trials, NaN unless all of them have it: a
+// mean over some of the trials is not comparable with one over all.
+func (s *sample) meanOfAll(of func(*observation) float64) float64 {
+	xs := s.values(of)
+	if len(xs) != len(s.valid) {
+		return math.NaN()
 	}
-	return v == journal.Invalid || v == journal.Aborted
-}
-
-// Valid reports whether the attempt succeeded, the server received every byte as it
-// was sent, and there is a figure.
-func (a *Attempt) Valid() bool {
-	return a.Verdict == journal.Succeeded && a.Verified && a.Elapsed > 0 && (a.Window == nil || a.Window.Unknown == "")
-}
-
-// Waits reports whether the server's report on a transfer may still arrive.
-func (r *Run) Waits(a *Attempt) bool {
-	return r.underWay() && a.Verdict == journal.Succeeded && !a.Verified
-}
-
-func (r *Run) underWay() bool {
-	return r.State != "completed" && r.State != "aborted" && r.State != "stopped"
-}
-
-// Why is the attempt's reason, or what is wrong with a success.
-func (a *Attempt) Why() string {
-	switch {
-	case a.Verdict != journal.Succeeded || a.Reason != "":
-		return a.Reason
-	case !a.Verified:
-		return "unverified"
-	default:
-		return "no-elapsed-time"
-	}
+	return stats.Mean(xs)
 }

@@ -108,26 +108,6 @@ func (v *Analysis) shown(charts []*Chart) []*Chart {
 	return charts
 }
 
-// inUnit brings a published figure into the metric's unit, and reports whether
-// that is possible.
-func inUnit(f *plan.Figure, m plan.Metric) bool {
-	if f.Metric == m {
-		return true
-	}
-	bytesPerSecond := map[plan.Metric]float64{plan.MetricKBps: unit.KB, plan.MetricKbitps: 1e3 / 8, plan.MetricMbitps: 1e6 / 8}
-	from, to := bytesPerSecond[f.Metric], bytesPerSecond[m]
-	if from == 0 || to == 0 {
-		return false
-	}
-	f.Metric = m
-	for _, x := range []**float64{&f.Value, &f.AtLeast, &f.AtMost} {
-		if *x != nil {
-			*x = Rounded(**x * from / to)
-		}
-	}
-	return true
-}
-
 // figuresOf are the plan's published figures of a group.
 func (v *Analysis) figuresOf(g *grouped) (out []*plan.Figure) {
 	for i := range v.Dataset.Figures {
@@ -154,10 +134,10 @@ func (v *Analysis) SweptAxes() (out []string) {
 
 // swept are the axes with more than one value.
 func (g *grouped) swept() (out []string) {
-	if len(g.axes) == 0 {
+	if len(g.runs) == 0 {
 		return nil
 	}
-	for _, c := range g.axes[0] {
+	for _, c := range g.runs[0].axes {
 		if len(g.values(c.Axis, nil)) > 1 {
 			out = append(out, c.Axis)
 		}
@@ -208,8 +188,8 @@ func conditionOf(c *plan.Condition) plan.Condition {
 func (g *grouped) stations(axis string) (xs []Station, numeric bool) {
 	numeric = true
 	seen := map[string]bool{}
-	for i, s := range g.runs {
-		label := ValueOf(g.axes[i], axis)
+	for _, s := range g.runs {
+		label := ValueOf(s.axes, axis)
 		if label == "" || seen[label] {
 			continue
 		}
@@ -284,24 +264,15 @@ func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*pla
 	for _, f := range figures {
 		reference = cmp.Or(reference, f.Reference)
 	}
-	byFixed := map[string]*grouped{}
-	var order []*grouped
-	var fixed [][]plan.Condition
-	for i := range g.runs {
-		var cs []plan.Condition
+	fixed := func(s *summarised) (cs []plan.Condition) {
 		for _, axis := range split {
-			cs = append(cs, plan.Condition{Axis: axis, Value: ValueOf(g.axes[i], axis)})
+			cs = append(cs, plan.Condition{Axis: axis, Value: ValueOf(s.axes, axis)})
 		}
-		key := ConditionText(cs)
-		sub := byFixed[key]
-		if sub == nil {
-			sub = &grouped{name: g.name}
-			byFixed[key], order, fixed = sub, append(order, sub), append(fixed, cs)
-		}
-		sub.runs, sub.axes = append(sub.runs, g.runs[i]), append(sub.axes, g.axes[i])
+		return cs
 	}
-	for i, sub := range order {
-		c := &Chart{Group: g.name, Fixed: fixed[i], Averaged: averaged, Axis: x, Metric: m, Reference: reference}
+	parts, _ := g.split(func(s *summarised) string { return ConditionText(fixed(s)) })
+	for _, sub := range parts {
+		c := &Chart{Group: g.name, Fixed: fixed(sub.runs[0]), Averaged: averaged, Axis: x, Metric: m, Reference: reference}
 		c.Stations, c.Numeric = sub.stations(x)
 		sub.draw(c, figures)
 		out = append(out, c)
@@ -317,15 +288,7 @@ func (g *grouped) draw(c *Chart, figures []*plan.Figure) {
 			names = append(names, b.name)
 		}
 	}
-	byStation := map[string]*grouped{}
-	for i := range g.runs {
-		label := ValueOf(g.axes[i], c.Axis)
-		if byStation[label] == nil {
-			byStation[label] = &grouped{name: g.name}
-		}
-		byStation[label].runs = append(byStation[label].runs, g.runs[i])
-		byStation[label].axes = append(byStation[label].axes, g.axes[i])
-	}
+	_, byStation := g.split(func(s *summarised) string { return ValueOf(s.axes, c.Axis) })
 	for _, name := range names {
 		if c.Metric == plan.MetricGain && name == c.Reference {
 			continue // 0 by definition
@@ -360,27 +323,6 @@ func (g *grouped) draw(c *Chart, figures []*plan.Figure) {
 			c.Curves = append(c.Curves, line)
 		}
 	}
-}
-
-// MetricTitle is what an axis of the metric is called.
-func MetricTitle(m plan.Metric) string {
-	if n, ok := metricNames[m]; ok {
-		return n.long
-	}
-	return wording.Clean(string(m))
-}
-
-// PublishedText is a published value or its bounds.
-func PublishedText(f *plan.Figure) string {
-	switch {
-	case f.Value != nil:
-		return wording.Short(f.Value)
-	case f.AtMost == nil:
-		return "≥ " + wording.Short(f.AtLeast)
-	case f.AtLeast == nil:
-		return "≤ " + wording.Short(f.AtMost)
-	}
-	return wording.Short(f.AtLeast) + " to " + wording.Short(f.AtMost)
 }
 
 // NothingSwept is what reports say that have no chart.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"linktrial/executor/journal"
@@ -35,20 +36,6 @@ func (t *RunTable) Heading() string {
 // imported; empty: neither is known.
 func (t *RunTable) PlaceText() string {
 	return strings.TrimPrefix(strings.TrimSuffix(t.Place+", "+t.Imported.Text(), ", "), ", ")
-}
-
-// RateUnit is the unit of the throughputs of all tables for people, by the largest average
-// among them.
-func (v *Analysis) RateUnit() wording.RateUnit {
-	largest := 0.0
-	for i := range v.Tables {
-		for j := range v.Tables[i].Rows {
-			if x := v.Tables[i].Rows[j].AverageKBps; x != nil {
-				largest = max(largest, *x)
-			}
-		}
-	}
-	return wording.RateUnitFor(largest)
 }
 
 // PartialNote says why a table is not the whole of a run, or nothing.
@@ -206,4 +193,99 @@ func passes(t *runsheet.Treatment) string {
 		parts[i] = strings.TrimSpace(v.Protocol+" "+v.DriverVersion) + " at the " + string(v.At)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// UnloadedNote is what every output says of such a probe.
+const UnloadedNote = "no transfer beside it connected"
+
+// Name is what the row is called: the probe, and what ran beside it.
+func (r *ProbeRow) Name() string {
+	if r.Beside == "" {
+		return wording.Clean(r.Label) + ", alone"
+	}
+	return wording.Clean(r.Label) + " beside " + wording.Clean(r.BesideLabel)
+}
+
+// open reports whether trials of the row have not ended.
+func (r *ProbeRow) open() bool {
+	ended := r.Measured
+	for _, f := range r.Failures {
+		ended += f.Attempts
+	}
+	return ended < r.Trials
+}
+
+// Caveats are what the row's figures leave out, and of what else the reader must know: every
+// output that shows one of them shows these too.
+func (r *ProbeRow) Caveats() (out []string) {
+	for _, f := range r.Failures {
+		out = append(out, fmt.Sprintf("%d without figures: %s", f.Attempts, wording.Clean(strings.TrimSpace(string(f.Verdict)+" "+f.Reason))))
+	}
+	if r.Unloaded > 0 {
+		out = append(out, fmt.Sprintf("%d of %d left out, because %s", r.Unloaded, r.Measured+r.Unloaded, UnloadedNote))
+	}
+	if r.FailedTransfers > 0 {
+		out = append(out, fmt.Sprintf("%d of the %d measured ran beside a transfer that gave no valid figure", r.FailedTransfers, r.Measured))
+	}
+	if r.Unsent > 0 {
+		out = append(out, fmt.Sprintf("its congestion control did not let %d of the %d packets offered go; they are no losses", r.Unsent, r.Offered))
+	}
+	return out
+}
+
+// ProbeCaveats are the caveats of all probes of a table, each with the row's name.
+func (t *RunTable) ProbeCaveats() (out []string) {
+	for i := range t.Probes {
+		for _, c := range t.Probes[i].Caveats() {
+			out = append(out, t.Probes[i].Name()+": "+c)
+		}
+	}
+	return out
+}
+
+// Uncertainty is the largest of the rows' in milliseconds; nil: not known.
+func (t *RunTable) Uncertainty() (out *float64) {
+	for i := range t.Probes {
+		if u := t.Probes[i].UncertaintyMS; u != nil && (out == nil || *u > *out) {
+			out = u
+		}
+	}
+	return out
+}
+
+// ProbeCertainty says how certain the delays of a table's probes are; empty where it
+// has none.
+func (t *RunTable) ProbeCertainty() string {
+	if t.ProbeClock == nil || len(t.Probes) == 0 {
+		return ""
+	}
+	said := t.clockCertainty()
+	if names := t.processTimed(); len(names) > 0 {
+		said = strings.TrimSpace(said + " Packets of " + strings.Join(names, ", ") + " arrived when the driver got them, because the kernel tells no time of their arrival: delays contain what the driver waited for a processor, without a bound.")
+	}
+	return said
+}
+
+func (t *RunTable) clockCertainty() string {
+	switch c := t.ProbeClock; {
+	case c.Shared:
+		return "Both ends have one clock."
+	case c.Unknown != "":
+		return "Delays are those above the shortest one of each probe: " + c.Unknown + "."
+	}
+	u := t.Uncertainty()
+	if u == nil {
+		return ""
+	}
+	return fmt.Sprintf("The clocks of both ends were compared: every delay is uncertain by %s ms.", wording.Delay(u))
+}
+
+// processTimed names the probes whose times of arrival are not the kernel's.
+func (t *RunTable) processTimed() (names []string) {
+	for i := range t.Probes {
+		if p := &t.Probes[i]; p.ProcessTimes && !slices.Contains(names, p.Label) {
+			names = append(names, p.Label)
+		}
+	}
+	return names
 }

@@ -73,7 +73,7 @@ func Curves(v *report.Analysis) ([]byte, error) {
 	const cell = chartLeft + chartWidth + chartRight
 	heads, head := headings(len(charts), fixed(chartWidth), func(i int) (string, string, string) {
 		first, second := chartText(charts[i])
-		return first, joined(second, v.Imported()), "over " + charts[i].Axis
+		return first, joined(second, v.Dataset.Imported()), "over " + charts[i].Axis
 	})
 	row := head + headGap + chartHeight + chartBottom
 	rows, column := 0, chartsAbreast
