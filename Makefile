@@ -321,7 +321,7 @@ verify: web/node_modules/.installed
 verify-full: web/node_modules/.installed
 	scripts/generate
 	go run ./tools/generated
-	git diff --exit-code -- api/gen orchestrator/store/dbsqlc protocols/tcp/bpf/objects web/src/gen
+	git diff --exit-code -- api/gen ':(glob)orchestrator/**/*db/*' protocols/tcp/bpf/objects web/src/gen
 
 clean:
 	rm -rf bin build web/dist/assets web/dist/index.html web/node_modules

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -192,7 +193,7 @@ func TestImportDirections(t *testing.T) {
 		}
 		for _, imp := range p.Imports {
 			to, ours := strings.CutPrefix(imp, module)
-			if !ours {
+			if !ours || queriesOf(to) != "" {
 				continue
 			}
 			if !slices.ContainsFunc(allowed[room], func(a string) bool { return within(to, a) }) {
@@ -200,6 +201,38 @@ func TestImportDirections(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestQueriesOfRooms holds that the code of a room's queries is imported by the room
+// alone, by what is below it, by its tests, and by the benches, which fill a store as tests do.
+func TestQueriesOfRooms(t *testing.T) {
+	found := 0
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		if queriesOf(from) != "" {
+			found++
+		}
+		for _, imp := range p.Imports {
+			room := queriesOf(strings.TrimPrefix(imp, module))
+			if room != "" && !within(from, room+"/") && from != "tools/bench" {
+				t.Errorf("%s imports %s; only %s does", from, imp, room)
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("found the queries of %d rooms", found)
+	}
+}
+
+// queriesOf returns the room whose queries sqlc generates a package from: of
+// orchestrator/access/accessdb it is orchestrator/access.
+func queriesOf(pkg string) string {
+	room, name := path.Split(pkg)
+	room = strings.TrimSuffix(room, "/")
+	if strings.HasPrefix(pkg, "orchestrator/") && name == path.Base(room)+"db" {
+		return room
+	}
+	return ""
 }
 
 func within(pkg, room string) bool {

@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"linktrial/internal/unit"
+	"linktrial/orchestrator/access/accessdb"
 	"linktrial/orchestrator/auditlog"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // How long what people hold lasts.
@@ -68,6 +68,7 @@ type Access struct {
 	cfg      Config
 	log      *slog.Logger
 	store    *store.Store
+	db       *accessdb.Queries
 	now      func() time.Time
 	hasher   *hasher
 	limit    *limiter // of attempts at passwords
@@ -81,6 +82,15 @@ type Access struct {
 	mu      sync.Mutex
 	streams map[*stream]struct{}
 }
+
+// User is a user as lists show them: with how many sessions and tokens, without password.
+type User = accessdb.UsersRow
+
+// Token is an API token without its secret.
+type Token = accessdb.TokensRow
+
+// AuditEntry is an entry of the audit log.
+type AuditEntry = accessdb.Audit
 
 // New reads what it must know of the users, and makes a setup token where
 // there is no admin.
@@ -100,7 +110,7 @@ func New(ctx context.Context, cfg Config) (*Access, error) {
 		return nil, err
 	}
 	a := &Access{
-		cfg: cfg, log: cfg.Logger, store: cfg.Store, now: cfg.Now, hasher: newHasher(cfg.Cost), limit: limit, codes: codes,
+		cfg: cfg, log: cfg.Logger, store: cfg.Store, db: accessdb.New(cfg.Store), now: cfg.Now, hasher: newHasher(cfg.Cost), limit: limit, codes: codes,
 		crossing: http.NewCrossOriginProtection(), streams: map[*stream]struct{}{},
 		audit: auditlog.New(auditlog.Config{Store: cfg.Store, Signer: cfg.Signer, DataDir: cfg.DataDir, Logger: cfg.Logger, Now: cfg.Now}),
 	}
@@ -193,7 +203,7 @@ func (a *Access) authenticate(r *http.Request) (Principal, error) {
 }
 
 func (a *Access) byToken(ctx context.Context, s secret) (Principal, error) {
-	t, err := a.store.TokenByHash(ctx, s.hash())
+	t, err := a.db.TokenByHash(ctx, s.hash())
 	now := a.now()
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -216,7 +226,7 @@ func (a *Access) byToken(ctx context.Context, s secret) (Principal, error) {
 		return Principal{}, err
 	}
 	if t.UsedAt == nil || now.Sub(*t.UsedAt) >= usedEvery {
-		if err := a.store.TouchToken(ctx, dbsqlc.TouchTokenParams{ID: t.ID, UsedAt: &now}); err != nil {
+		if err := a.db.TouchToken(ctx, accessdb.TouchTokenParams{ID: t.ID, UsedAt: &now}); err != nil {
 			return Principal{}, fmt.Errorf("keep when a token was used: %w", err)
 		}
 	}
@@ -226,7 +236,7 @@ func (a *Access) byToken(ctx context.Context, s secret) (Principal, error) {
 
 func (a *Access) bySession(ctx context.Context, s secret) (Principal, error) {
 	hash := s.hash()
-	row, err := a.store.Session(ctx, hash)
+	row, err := a.db.Session(ctx, hash)
 	now := a.now()
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -243,7 +253,7 @@ func (a *Access) bySession(ctx context.Context, s secret) (Principal, error) {
 		return Principal{}, err
 	}
 	if now.Sub(row.UsedAt) >= usedEvery {
-		if err := a.store.TouchSession(ctx, dbsqlc.TouchSessionParams{Hash: hash, UsedAt: now}); err != nil {
+		if err := a.db.TouchSession(ctx, accessdb.TouchSessionParams{Hash: hash, UsedAt: now}); err != nil {
 			return Principal{}, fmt.Errorf("keep when a session was used: %w", err)
 		}
 	}

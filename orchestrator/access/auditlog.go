@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"linktrial/orchestrator/access/accessdb"
 	"linktrial/orchestrator/auditlog"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 const (
@@ -23,7 +23,7 @@ type AuditQuery struct {
 }
 
 // AuditLog returns entries, newest first, and whether there are more.
-func (a *Access) AuditLog(ctx context.Context, q AuditQuery) (entries []dbsqlc.Audit, more bool, err error) {
+func (a *Access) AuditLog(ctx context.Context, q AuditQuery) (entries []AuditEntry, more bool, err error) {
 	limit := q.Limit
 	switch {
 	case limit == 0:
@@ -36,7 +36,7 @@ func (a *Access) AuditLog(ctx context.Context, q AuditQuery) (entries []dbsqlc.A
 	default:
 		return nil, false, refuse(Invalid, "outcome %q, expected done, refused or failed", shortened(clean(q.Outcome), 40))
 	}
-	rows, err := a.store.Audit(ctx, dbsqlc.AuditParams{Before: q.Before, UserName: clean(q.User), Action: clean(q.Action), Outcome: q.Outcome, Since: q.Since, Most: limit + 1})
+	rows, err := a.db.Audit(ctx, accessdb.AuditParams{Before: q.Before, UserName: clean(q.User), Action: clean(q.Action), Outcome: q.Outcome, Since: q.Since, Most: limit + 1})
 	if err != nil {
 		return nil, false, err
 	}

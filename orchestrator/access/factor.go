@@ -18,7 +18,8 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"linktrial/internal/unit"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/access/accessdb"
+	"linktrial/orchestrator/store"
 )
 
 // Second factors are time-based one-time passwords, with the parameters that all
@@ -58,14 +59,14 @@ type FactorState struct {
 // SecondFactor returns the state of the caller's second factor.
 func (a *Access) SecondFactor(ctx context.Context, p Principal) (FactorState, error) {
 	state := FactorState{Required: a.cfg.SecondFactor[p.Role]}
-	f, err := a.store.SecondFactor(ctx, p.User)
+	f, err := a.db.SecondFactor(ctx, p.User)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && f.ConfirmedAt == nil {
 		return state, nil
 	}
 	if err != nil {
 		return state, fmt.Errorf("look up a second factor: %w", err)
 	}
-	left, err := a.store.RecoveryCodesLeft(ctx, p.User)
+	left, err := a.db.RecoveryCodesLeft(ctx, p.User)
 	state.Since, state.RecoveryCodes = f.ConfirmedAt, int(left)
 	return state, err
 }
@@ -88,7 +89,7 @@ func (a *Access) BeginSecondFactor(ctx context.Context, p Principal, password st
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.store.ProposeSecondFactor(ctx, dbsqlc.ProposeSecondFactorParams{UserName: p.User, Sealed: sealed, CreatedAt: a.now()})
+	n, err := a.db.ProposeSecondFactor(ctx, accessdb.ProposeSecondFactorParams{UserName: p.User, Sealed: sealed, CreatedAt: a.now()})
 	if err != nil {
 		return nil, fmt.Errorf("keep a second factor: %w", err)
 	}
@@ -114,7 +115,7 @@ func (a *Access) ConfirmSecondFactor(ctx context.Context, p Principal, code stri
 	if err := a.takeCode(ctx, p.User, c.address); err != nil {
 		return nil, nil, err
 	}
-	f, err := a.store.SecondFactor(ctx, p.User)
+	f, err := a.db.SecondFactor(ctx, p.User)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil, fmt.Errorf("look up a second factor: %w", err)
 	}
@@ -134,8 +135,9 @@ func (a *Access) ConfirmSecondFactor(ctx context.Context, p Principal, code stri
 	if p.ofLogin {
 		keep = p.token
 	}
-	err = a.store.InTx(ctx, func(q *dbsqlc.Queries) error {
-		n, err := q.ConfirmSecondFactor(ctx, dbsqlc.ConfirmSecondFactorParams{UserName: p.User, Sealed: f.Sealed, ConfirmedAt: &now, LastStep: step})
+	err = a.store.InTx(ctx, func(tx store.Conn) error {
+		q := accessdb.New(tx)
+		n, err := q.ConfirmSecondFactor(ctx, accessdb.ConfirmSecondFactorParams{UserName: p.User, Sealed: f.Sealed, ConfirmedAt: &now, LastStep: step})
 		if err == nil && n == 0 {
 			return refuse(NotNow, "the second factor of %s was changed meanwhile: begin again", p.User)
 		}
@@ -145,7 +147,7 @@ func (a *Access) ConfirmSecondFactor(ctx context.Context, p Principal, code stri
 		if recovery, err = newRecoveryCodes(ctx, q, p.User); err != nil {
 			return err
 		}
-		if err := q.RevokeLoginsOf(ctx, dbsqlc.RevokeLoginsOfParams{Now: &now, UserName: p.User, Keep: keep}); err != nil {
+		if err := q.RevokeLoginsOf(ctx, accessdb.RevokeLoginsOfParams{Now: &now, UserName: p.User, Keep: keep}); err != nil {
 			return err
 		}
 		return q.DeleteSessionsOf(ctx, p.User)
@@ -158,7 +160,7 @@ func (a *Access) ConfirmSecondFactor(ctx context.Context, p Principal, code stri
 	if p.session == nil {
 		return recovery, nil, nil
 	}
-	secret, _, err := a.openSession(ctx, a.store.Queries, p.User, sessionLife)
+	secret, _, err := a.openSession(ctx, a.db, p.User, sessionLife)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -174,7 +176,8 @@ func (a *Access) RenewRecoveryCodes(ctx context.Context, p Principal, code strin
 	if err := a.checkCode(ctx, p.User, code); err != nil {
 		return nil, known(err, "")
 	}
-	err = a.store.InTx(ctx, func(q *dbsqlc.Queries) error {
+	err = a.store.InTx(ctx, func(tx store.Conn) error {
+		q := accessdb.New(tx)
 		recovery, err = newRecoveryCodes(ctx, q, p.User)
 		return err
 	})
@@ -186,7 +189,8 @@ func (a *Access) RemoveSecondFactor(ctx context.Context, p Principal, code strin
 	if err := a.checkCode(ctx, p.User, code); err != nil {
 		return known(err, "")
 	}
-	return wrap("remove a second factor", a.store.InTx(ctx, func(q *dbsqlc.Queries) error {
+	return wrap("remove a second factor", a.store.InTx(ctx, func(tx store.Conn) error {
+		q := accessdb.New(tx)
 		_, err := removeFactor(ctx, q, p.User)
 		return err
 	}))
@@ -198,7 +202,7 @@ func (a *Access) RemoveUserSecondFactor(ctx context.Context, by Principal, name 
 	if name == by.User {
 		return refuse(NotAllowed, "%s is your own account: remove its second factor there, with a code of it or a recovery code", shortened(clean(name), 40))
 	}
-	err := a.change(ctx, name, func(q *dbsqlc.Queries, _ dbsqlc.User) error {
+	err := a.change(ctx, name, func(q *accessdb.Queries, _ accessdb.User) error {
 		n, err := removeFactor(ctx, q, name)
 		if err == nil && n == 0 {
 			return refuse(NotFound, "%s has no second factor", name)
@@ -207,7 +211,7 @@ func (a *Access) RemoveUserSecondFactor(ctx context.Context, by Principal, name 
 			return err
 		}
 		now := a.now()
-		if err := q.RevokeTokensOf(ctx, dbsqlc.RevokeTokensOfParams{Now: &now, UserName: name}); err != nil {
+		if err := q.RevokeTokensOf(ctx, accessdb.RevokeTokensOfParams{Now: &now, UserName: name}); err != nil {
 			return err
 		}
 		return q.DeleteSessionsOf(ctx, name)
@@ -218,7 +222,7 @@ func (a *Access) RemoveUserSecondFactor(ctx context.Context, by Principal, name 
 	return err
 }
 
-func removeFactor(ctx context.Context, q *dbsqlc.Queries, user string) (removed int64, err error) {
+func removeFactor(ctx context.Context, q *accessdb.Queries, user string) (removed int64, err error) {
 	if err := q.DeleteRecoveryCodes(ctx, user); err != nil {
 		return 0, err
 	}
@@ -228,7 +232,7 @@ func removeFactor(ctx context.Context, q *dbsqlc.Queries, user string) (removed 
 // secondFactor checks the code of a login, where the user has a second factor.
 // [errCodeNeeded] reports that none was given.
 func (a *Access) secondFactor(ctx context.Context, user, code string) error {
-	f, err := a.store.SecondFactor(ctx, user)
+	f, err := a.db.SecondFactor(ctx, user)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && f.ConfirmedAt == nil {
 		return nil
 	}
@@ -265,7 +269,7 @@ func (a *Access) checkCode(ctx context.Context, user, code string) error {
 	}
 	now, text := a.now(), plainCode(code)
 	if !isCode(text) {
-		n, err := a.store.UseRecoveryCode(ctx, dbsqlc.UseRecoveryCodeParams{UserName: user, Hash: recoveryHash(text), UsedAt: &now})
+		n, err := a.db.UseRecoveryCode(ctx, accessdb.UseRecoveryCodeParams{UserName: user, Hash: recoveryHash(text), UsedAt: &now})
 		switch {
 		case err != nil:
 			return fmt.Errorf("look up a recovery code: %w", err)
@@ -275,7 +279,7 @@ func (a *Access) checkCode(ctx context.Context, user, code string) error {
 		a.codes.forgive(user, from)
 		return nil
 	}
-	f, err := a.store.SecondFactor(ctx, user)
+	f, err := a.db.SecondFactor(ctx, user)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && f.ConfirmedAt == nil {
 		return refuse(NotNow, "%s has no second factor", user)
 	}
@@ -290,7 +294,7 @@ func (a *Access) checkCode(ctx context.Context, user, code string) error {
 	if !ok {
 		return refuse(Unauthenticated, "%s", wrongCode(now))
 	}
-	n, err := a.store.UseCodeOfStep(ctx, dbsqlc.UseCodeOfStepParams{UserName: user, LastStep: step})
+	n, err := a.db.UseCodeOfStep(ctx, accessdb.UseCodeOfStepParams{UserName: user, LastStep: step})
 	switch {
 	case err != nil:
 		return fmt.Errorf("keep that a code was used: %w", err)
@@ -341,14 +345,14 @@ func recoveryHash(plain string) []byte {
 	return h[:]
 }
 
-func newRecoveryCodes(ctx context.Context, q *dbsqlc.Queries, user string) ([]string, error) {
+func newRecoveryCodes(ctx context.Context, q *accessdb.Queries, user string) ([]string, error) {
 	if err := q.DeleteRecoveryCodes(ctx, user); err != nil {
 		return nil, err
 	}
 	var out []string
 	for range recoveryCount {
 		plain := strings.ToLower(unpadded.EncodeToString(random(recoveryBytes)))
-		if err := q.InsertRecoveryCode(ctx, dbsqlc.InsertRecoveryCodeParams{UserName: user, Hash: recoveryHash(plain)}); err != nil {
+		if err := q.InsertRecoveryCode(ctx, accessdb.InsertRecoveryCodeParams{UserName: user, Hash: recoveryHash(plain)}); err != nil {
 			return nil, err
 		}
 		var groups []string

@@ -17,6 +17,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/access/accessdb"
 )
 
 // step is how long a code is shown.
@@ -163,7 +164,7 @@ func TestSecondFactor(t *testing.T) {
 	_, err = h.as().tryCode("vera", password, must(totp.GenerateCode(f.Secret, h.clock.now().Add(-step))))
 	require.NoError(t, err)
 
-	row := must(h.store.SecondFactor(ctx, "vera"))
+	row := must(accessdb.New(h.store).SecondFactor(ctx, "vera"))
 	require.NotNil(t, row.ConfirmedAt)
 	log := h.audit(h.login("anna"), &linktrialv1.ListAuditRequest{User: "vera", Limit: 1000})
 	var lines []string

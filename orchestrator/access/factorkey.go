@@ -47,7 +47,7 @@ func (a *Access) openFactors(ctx context.Context) error {
 	if a.factorKey, err = openFactorKey(a.cfg.DataDir); err != nil {
 		return fmt.Errorf("key of second factors: %w", err)
 	}
-	factors, err := a.store.SecondFactors(ctx)
+	factors, err := a.db.SecondFactors(ctx)
 	if err != nil {
 		return fmt.Errorf("look up second factors: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/access/accessdb"
 )
 
 // Where nobody is asked, programs and our own pages may do everything, and pages of
@@ -36,7 +37,7 @@ func TestOpen(t *testing.T) {
 	fails(t, add(h.as(), "anna", admin), connect.CodeFailedPrecondition, "requires no login")
 	_, err = h.as().try("anna", password)
 	fails(t, err, connect.CodeFailedPrecondition, "nothing to log in to")
-	entries, err := h.store.ActiveAdmins(t.Context())
+	entries, err := accessdb.New(h.store).ActiveAdmins(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, entries)
 }

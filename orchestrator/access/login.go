@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/access/accessdb"
 )
 
 // State is what everybody may know of an orchestrator's access.
@@ -62,7 +62,7 @@ func (a *Access) Login(ctx context.Context, c Credentials) (*LoggedIn, error) {
 	}
 	call := callOf(ctx)
 	call.entry.ofLogin(c)
-	u, err := a.prove(ctx, c.User, c.Password, call.address, func(u dbsqlc.User) error { return a.secondFactor(ctx, u.Name, c.Code) })
+	u, err := a.prove(ctx, c.User, c.Password, call.address, func(u accessdb.User) error { return a.secondFactor(ctx, u.Name, c.Code) })
 	if errors.Is(err, errCodeNeeded) {
 		return &LoggedIn{CodeNeeded: true}, nil
 	}
@@ -83,7 +83,7 @@ func (a *Access) Login(ctx context.Context, c Credentials) (*LoggedIn, error) {
 		return nil, err
 	}
 	now := a.now()
-	return out, a.store.UserLoggedIn(ctx, dbsqlc.UserLoggedInParams{Name: u.Name, LastLoginAt: &now})
+	return out, a.db.UserLoggedIn(ctx, accessdb.UserLoggedInParams{Name: u.Name, LastLoginAt: &now})
 }
 
 // ofLogin describes a login in the audit log. A user's name that cannot be one is
@@ -122,7 +122,7 @@ func (a *Access) loginWithSession(ctx context.Context, out *LoggedIn) error {
 			return err
 		}
 	}
-	secret, expires, err := a.openSession(ctx, a.store.Queries, out.User, sessionLife)
+	secret, expires, err := a.openSession(ctx, a.db, out.User, sessionLife)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (a *Access) ChangePassword(ctx context.Context, p Principal, current, passw
 	if p.session == nil {
 		return nil, nil
 	}
-	secret, _, err := a.openSession(ctx, a.store.Queries, p.User, sessionLife)
+	secret, _, err := a.openSession(ctx, a.db, p.User, sessionLife)
 	if err != nil {
 		return nil, err
 	}

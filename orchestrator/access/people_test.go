@@ -17,6 +17,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/access/accessdb"
 )
 
 const (
@@ -119,13 +120,13 @@ func TestSession(t *testing.T) {
 	require.Len(t, cookies, 1)
 	hash, err := access.HashOf(cookies[0].Value)
 	require.NoError(t, err)
-	_, err = h.store.Session(t.Context(), hash)
+	_, err = accessdb.New(h.store).Session(t.Context(), hash)
 	require.NoError(t, err)
 
 	// A browser that logs in again has one session.
 	_, err = c.try("vera", password)
 	require.NoError(t, err)
-	_, err = h.store.Session(t.Context(), hash)
+	_, err = accessdb.New(h.store).Session(t.Context(), hash)
 	require.Error(t, err)
 
 	_, err = c.Logout(t.Context(), connect.NewRequest(&linktrialv1.LogoutRequest{}))
@@ -234,12 +235,12 @@ func TestTokens(t *testing.T) {
 	fails(t, create(h.withToken(low.Text), "child", viewer, 0), connect.CodePermissionDenied, "makes no further tokens")
 
 	// Shown once: the database does not have it.
-	row, err := h.store.Tokens(ctx, "dirk")
+	row, err := accessdb.New(h.store).Tokens(ctx, "dirk")
 	require.NoError(t, err)
 	require.Len(t, row, 1)
 	hash, err := access.HashOf(low.Text)
 	require.NoError(t, err)
-	require.Equal(t, low.Token.Id, must(h.store.TokenByHash(ctx, hash)).ID)
+	require.Equal(t, low.Token.Id, must(accessdb.New(h.store).TokenByHash(ctx, hash)).ID)
 
 	// No token does more than its user may now.
 	high := h.withToken(h.token(dirk, "high", director).Text)
@@ -369,7 +370,7 @@ func TestLastAdmin(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	n, err := h.store.ActiveAdmins(t.Context())
+	n, err := accessdb.New(h.store).ActiveAdmins(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)
 }

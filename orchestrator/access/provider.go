@@ -14,8 +14,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/orchestrator/access/accessdb"
 	"linktrial/orchestrator/provider"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store"
 )
 
 // Paths of a login at the OpenID Connect provider: where it begins, and where the provider
@@ -149,12 +150,12 @@ func (a *Access) endProvider(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *Access) providerSession(ctx context.Context, user string, secure bool) (*http.Cookie, error) {
-	secret, _, err := a.openSession(ctx, a.store.Queries, user, providerSessionLife)
+	secret, _, err := a.openSession(ctx, a.db, user, providerSessionLife)
 	if err != nil {
 		return nil, err
 	}
 	now := a.now()
-	if err := a.store.UserLoggedIn(ctx, dbsqlc.UserLoggedInParams{Name: user, LastLoginAt: &now}); err != nil {
+	if err := a.db.UserLoggedIn(ctx, accessdb.UserLoggedInParams{Name: user, LastLoginAt: &now}); err != nil {
 		return nil, fmt.Errorf("keep a login: %w", err)
 	}
 	return sessionCookie(secret.text(), secure, int(providerSessionLife/time.Second)), nil
@@ -176,8 +177,9 @@ func (a *Access) providerRole(values []string) Role {
 func (a *Access) signIn(ctx context.Context, p *provider.Person) (name string, err error) {
 	at, role := a.cfg.Provider.Provider.Name(), a.providerRole(p.Values)
 	ended := false
-	err = a.store.InTx(ctx, func(q *dbsqlc.Queries) error {
-		name, err = q.ProviderAccount(ctx, dbsqlc.ProviderAccountParams{Issuer: p.Issuer, Subject: p.Subject})
+	err = a.store.InTx(ctx, func(tx store.Conn) error {
+		q := accessdb.New(tx)
+		name, err = q.ProviderAccount(ctx, accessdb.ProviderAccountParams{Issuer: p.Issuer, Subject: p.Subject})
 		switch {
 		case errors.Is(err, pgx.ErrNoRows) && role == None:
 			return a.noRole(at)
@@ -196,12 +198,12 @@ func (a *Access) signIn(ctx context.Context, p *provider.Person) (name string, e
 		case role == None:
 			ended = true
 			now := a.now()
-			if err := q.RevokeTokensOf(ctx, dbsqlc.RevokeTokensOfParams{Now: &now, UserName: name}); err != nil {
+			if err := q.RevokeTokensOf(ctx, accessdb.RevokeTokensOfParams{Now: &now, UserName: name}); err != nil {
 				return err
 			}
 			return q.DeleteSessionsOf(ctx, name)
 		case u.Role != role.String():
-			_, err = q.SetUserRole(ctx, dbsqlc.SetUserRoleParams{Name: name, Role: role.String()})
+			_, err = q.SetUserRole(ctx, accessdb.SetUserRoleParams{Name: name, Role: role.String()})
 			return err
 		}
 		return nil
@@ -217,19 +219,19 @@ func (a *Access) noRole(at string) error {
 	return refuse(NotAllowed, "%s knows you, and what it says of you gives no role here: an admin of the orchestrator can say which values of its claim %q give one", at, a.cfg.Provider.Provider.RoleClaim())
 }
 
-func (a *Access) newProviderUser(ctx context.Context, q *dbsqlc.Queries, p *provider.Person, role Role) (string, error) {
+func (a *Access) newProviderUser(ctx context.Context, q *accessdb.Queries, p *provider.Person, role Role) (string, error) {
 	name := strings.ToLower(p.Name)
 	if !userForm.MatchString(name) {
 		return "", refuse(NotAllowed, "the name %q, which %s has for you, can be no name here, expected a letter and at most 31 more letters, digits, dots, hyphens or underscores: an admin of the orchestrator can choose another claim", shortened(clean(p.Name), 40), a.cfg.Provider.Provider.Name())
 	}
-	n, err := q.InsertUser(ctx, dbsqlc.InsertUserParams{Name: name, Role: role.String(), CreatedAt: a.now()})
+	n, err := q.InsertUser(ctx, accessdb.InsertUserParams{Name: name, Role: role.String(), CreatedAt: a.now()})
 	if err != nil {
 		return "", err
 	}
 	if n == 0 {
 		return "", refuse(Exists, "there is a user %s here already, who is somebody else for %s: a local account, or another person's", name, a.cfg.Provider.Provider.Name())
 	}
-	return name, q.InsertProviderAccount(ctx, dbsqlc.InsertProviderAccountParams{UserName: name, Issuer: p.Issuer, Subject: p.Subject})
+	return name, q.InsertProviderAccount(ctx, accessdb.InsertProviderAccountParams{UserName: name, Issuer: p.Issuer, Subject: p.Subject})
 }
 
 // providerFailed shows why a login at the provider came to nothing.

@@ -27,7 +27,7 @@ type setup struct {
 }
 
 func (a *Access) openSetup(ctx context.Context) error {
-	admins, err := a.store.ActiveAdmins(ctx)
+	admins, err := a.db.ActiveAdmins(ctx)
 	if err != nil {
 		return fmt.Errorf("count the admins: %w", err)
 	}

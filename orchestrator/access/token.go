@@ -12,7 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"linktrial/internal/unit"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/access/accessdb"
+	"linktrial/orchestrator/store"
 )
 
 const maxTokenName = 64 // characters
@@ -28,8 +29,8 @@ type newToken struct {
 }
 
 // makeToken keeps a token and returns its text, which is nowhere else.
-func (a *Access) makeToken(ctx context.Context, t newToken) (dbsqlc.TokensRow, secret, error) {
-	none := dbsqlc.TokensRow{}
+func (a *Access) makeToken(ctx context.Context, t newToken) (Token, secret, error) {
+	none := Token{}
 	switch n := utf8.RuneCountInString(t.name); {
 	case n == 0 || n > maxTokenName || t.name != strings.TrimSpace(clean(t.name)):
 		return none, secret{}, refuse(Invalid, "name %q of a token, expected 1 to %d printable characters", shortened(clean(t.name), 80), maxTokenName)
@@ -37,28 +38,29 @@ func (a *Access) makeToken(ctx context.Context, t newToken) (dbsqlc.TokensRow, s
 		return none, secret{}, refuse(Invalid, "a token that is good for %s, expected between a minute and 366 days", t.life)
 	}
 	s, now := newSecret(tokenPrefix), a.now()
-	row := dbsqlc.TokensRow{ID: hex.EncodeToString(random(4)), UserName: t.user, Name: t.name, Role: t.role.String(), OfLogin: t.ofLogin, CreatedAt: now, ExpiresAt: now.Add(t.life)}
+	row := Token{ID: hex.EncodeToString(random(4)), UserName: t.user, Name: t.name, Role: t.role.String(), OfLogin: t.ofLogin, CreatedAt: now, ExpiresAt: now.Add(t.life)}
 	var replaced []string
-	err := a.store.InTx(ctx, func(q *dbsqlc.Queries) error {
-		if err := q.RevokeExpiredNamed(ctx, dbsqlc.RevokeExpiredNamedParams{Now: &now, UserName: t.user, Name: t.name}); err != nil {
+	err := a.store.InTx(ctx, func(tx store.Conn) error {
+		q := accessdb.New(tx)
+		if err := q.RevokeExpiredNamed(ctx, accessdb.RevokeExpiredNamedParams{Now: &now, UserName: t.user, Name: t.name}); err != nil {
 			return err
 		}
 		if t.ofLogin {
 			// Who logs in again from the same place has no use for the token before.
-			same, err := q.TokensNamed(ctx, dbsqlc.TokensNamedParams{Name: t.name, UserName: t.user})
+			same, err := q.TokensNamed(ctx, accessdb.TokensNamedParams{Name: t.name, UserName: t.user})
 			if err != nil {
 				return err
 			}
 			for _, old := range same {
 				if old.OfLogin && old.UserName == t.user && old.Name == t.name && old.RevokedAt == nil {
-					if _, err := q.RevokeToken(ctx, dbsqlc.RevokeTokenParams{ID: old.ID, RevokedAt: &now}); err != nil {
+					if _, err := q.RevokeToken(ctx, accessdb.RevokeTokenParams{ID: old.ID, RevokedAt: &now}); err != nil {
 						return err
 					}
 					replaced = append(replaced, old.ID)
 				}
 			}
 		}
-		err := q.InsertToken(ctx, dbsqlc.InsertTokenParams{ID: row.ID, Hash: s.hash(), UserName: t.user, Name: t.name, Role: row.Role, OfLogin: t.ofLogin, CreatedAt: now, ExpiresAt: row.ExpiresAt})
+		err := q.InsertToken(ctx, accessdb.InsertTokenParams{ID: row.ID, Hash: s.hash(), UserName: t.user, Name: t.name, Role: row.Role, OfLogin: t.ofLogin, CreatedAt: now, ExpiresAt: row.ExpiresAt})
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == uniqueViolation && pg.ConstraintName == "api_tokens_name" {
 			return refuse(Exists, "%s has a token %q already: revoke that one, or take another name", t.user, t.name)
@@ -77,7 +79,7 @@ func (a *Access) makeToken(ctx context.Context, t newToken) (dbsqlc.TokensRow, s
 // CreateToken makes a token for who calls, which may do no more than that one. A
 // role of [None] is the caller's; a life of zero is 90 days. The text is kept
 // nowhere.
-func (a *Access) CreateToken(ctx context.Context, by Principal, name string, role Role, life time.Duration) (row dbsqlc.TokensRow, text string, err error) {
+func (a *Access) CreateToken(ctx context.Context, by Principal, name string, role Role, life time.Duration) (row Token, text string, err error) {
 	switch {
 	case by.token != "" && !by.ofLogin:
 		// Else one that leaks could outlive its end.
@@ -99,21 +101,21 @@ func (a *Access) CreateToken(ctx context.Context, by Principal, name string, rol
 
 // Tokens returns the tokens of a user, or of all users where the name is empty;
 // those of others only to an admin.
-func (a *Access) Tokens(ctx context.Context, by Principal, user string) ([]dbsqlc.TokensRow, error) {
+func (a *Access) Tokens(ctx context.Context, by Principal, user string) ([]Token, error) {
 	if user != by.User && by.Role < Admin {
 		return nil, refuse(NotAllowed, "%s", by.lacks(Admin))
 	}
-	return a.store.Tokens(ctx, user)
+	return a.db.Tokens(ctx, user)
 }
 
 // RevokeToken ends a token by its identity, or by the name that the caller gave it.
-func (a *Access) RevokeToken(ctx context.Context, by Principal, name string) (dbsqlc.TokensRow, error) {
-	none, now := dbsqlc.TokensRow{}, a.now()
-	found, err := a.store.TokensNamed(ctx, dbsqlc.TokensNamedParams{Name: name, UserName: by.User})
+func (a *Access) RevokeToken(ctx context.Context, by Principal, name string) (Token, error) {
+	none, now := Token{}, a.now()
+	found, err := a.db.TokensNamed(ctx, accessdb.TokensNamedParams{Name: name, UserName: by.User})
 	if err != nil {
 		return none, fmt.Errorf("look up a token: %w", err)
 	}
-	var mine []dbsqlc.TokensNamedRow
+	var mine []accessdb.TokensNamedRow
 	for _, t := range found {
 		// Another's token is to be revoked by admins alone, and others need not know of it.
 		if t.UserName == by.User || by.Role == Admin {
@@ -128,8 +130,8 @@ func (a *Access) RevokeToken(ctx context.Context, by Principal, name string) (db
 	case mine[0].RevokedAt != nil:
 		return none, refuse(NotNow, "token %q of %s was revoked on %s already", mine[0].Name, mine[0].UserName, unit.Moment(*mine[0].RevokedAt))
 	}
-	t := dbsqlc.TokensRow(mine[0])
-	if _, err := a.store.RevokeToken(ctx, dbsqlc.RevokeTokenParams{ID: t.ID, RevokedAt: &now}); err != nil {
+	t := Token(mine[0])
+	if _, err := a.db.RevokeToken(ctx, accessdb.RevokeTokenParams{ID: t.ID, RevokedAt: &now}); err != nil {
 		return none, fmt.Errorf("revoke a token: %w", err)
 	}
 	t.RevokedAt = &now

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"linktrial/internal/identity"
+	"linktrial/orchestrator/authority/authoritydb"
 	"linktrial/orchestrator/store"
 )
 
@@ -60,6 +61,7 @@ var (
 // Authority signs for one orchestrator. Its methods may be called from several goroutines.
 type Authority struct {
 	cfg   Config
+	db    *authoritydb.Queries
 	log   *slog.Logger
 	now   func() time.Time
 	dir   string
@@ -77,7 +79,7 @@ type Authority struct {
 // Open reads the authority, or makes it; in the plain modes there is none, and
 // calls that need one say so.
 func Open(ctx context.Context, cfg Config) (*Authority, error) {
-	a := &Authority{cfg: cfg, log: cfg.Logger, now: cfg.Now, dir: filepath.Join(cfg.DataDir, Folder)}
+	a := &Authority{cfg: cfg, db: authoritydb.New(cfg.Store), log: cfg.Logger, now: cfg.Now, dir: filepath.Join(cfg.DataDir, Folder)}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -108,7 +110,7 @@ func Open(ctx context.Context, cfg Config) (*Authority, error) {
 	if err := a.openServer(); err != nil {
 		return nil, err
 	}
-	return a, a.records.load(ctx, cfg.Store, now)
+	return a, a.records.load(ctx, a.db, now)
 }
 
 // Mode returns the mode that the authority was opened with.

@@ -13,7 +13,8 @@ import (
 	"linktrial/internal/identity"
 	"linktrial/internal/quota"
 	"linktrial/internal/unit"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/authority/authoritydb"
+	"linktrial/orchestrator/store"
 )
 
 // How long a token can be used.
@@ -40,7 +41,7 @@ func (a *Authority) CreateToken(ctx context.Context, node string, valid time.Dur
 	t := identity.NewToken(node, identity.Fingerprint(a.keys.cert))
 	h := t.Hash()
 	now := a.now()
-	if err := a.cfg.Store.AddNodeToken(ctx, dbsqlc.AddNodeTokenParams{Hash: h[:], Node: node, CreatedAt: now, CreatedBy: by, ExpiresAt: now.Add(valid)}); err != nil {
+	if err := a.db.AddNodeToken(ctx, authoritydb.AddNodeTokenParams{Hash: h[:], Node: node, CreatedAt: now, CreatedBy: by, ExpiresAt: now.Add(valid)}); err != nil {
 		return identity.Token{}, time.Time{}, fmt.Errorf("keep the token: %w", err)
 	}
 	a.log.Info("one-time token made for a node", "node", node, "valid_until", now.Add(valid), "by", by)
@@ -60,7 +61,8 @@ func (a *Authority) Enrol(ctx context.Context, secret, csr []byte, from string) 
 	h := identity.HashSecret(secret)
 	again := false
 	var ended []string
-	err = a.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
+	err = a.cfg.Store.InTx(ctx, func(tx store.Conn) error {
+		q := authoritydb.New(tx)
 		t, err := q.LockNodeToken(ctx, h[:])
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("%w: it is not one that this orchestrator made; make one with 'linktrial node token --name NAME'", ErrToken)
@@ -90,15 +92,15 @@ func (a *Authority) Enrol(ctx context.Context, secret, csr []byte, from string) 
 		if !now.Before(t.ExpiresAt) {
 			return fmt.Errorf("%w: it expired at %s, and it is %s now; make another with 'linktrial node token --name %s'", ErrToken, unit.Moment(t.ExpiresAt), unit.Moment(now), node)
 		}
-		if err := q.UseNodeToken(ctx, dbsqlc.UseNodeTokenParams{Hash: h[:], UsedAt: &now, UsedFrom: from}); err != nil {
+		if err := q.UseNodeToken(ctx, authoritydb.UseNodeTokenParams{Hash: h[:], UsedAt: &now, UsedFrom: from}); err != nil {
 			return fmt.Errorf("use the token: %w", err)
 		}
-		if _, err := q.WithdrawNodeTokens(ctx, dbsqlc.WithdrawNodeTokensParams{Node: node, At: now}); err != nil {
+		if _, err := q.WithdrawNodeTokens(ctx, authoritydb.WithdrawNodeTokensParams{Node: node, At: now}); err != nil {
 			return fmt.Errorf("withdraw the node's other tokens: %w", err)
 		}
 		// One name is one node: what enrolled before under the name is another
 		// machine, or this one after it has lost its key.
-		if ended, err = q.RevokeNodeCertificates(ctx, dbsqlc.RevokeNodeCertificatesParams{Node: node, At: now, RevokedBy: "enrolment", Reason: superseded}); err != nil {
+		if ended, err = q.RevokeNodeCertificates(ctx, authoritydb.RevokeNodeCertificatesParams{Node: node, At: now, RevokedBy: "enrolment", Reason: superseded}); err != nil {
 			return fmt.Errorf("end earlier certificates: %w", err)
 		}
 		return a.record(ctx, q, node, cert, h[:], now)
@@ -138,7 +140,7 @@ func (a *Authority) Renew(ctx context.Context, node string, csr []byte) (*x509.C
 	if a.records.issuedSince(node, cert.NotAfter.Add(-renewalsWithin)) >= maxRenewals {
 		return nil, quota.Exceeded(quota.Certificates, fmt.Errorf("%w: %s has had %d certificates within %s, and one a month is what a node needs: see on the node why its agent does not keep them", ErrRequest, node, maxRenewals, renewalsWithin))
 	}
-	if err := a.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error { return a.record(ctx, q, node, cert, nil, now) }); err != nil {
+	if err := a.cfg.Store.InTx(ctx, func(tx store.Conn) error { return a.record(ctx, authoritydb.New(tx), node, cert, nil, now) }); err != nil {
 		return nil, err
 	}
 	a.remember(node, cert)
@@ -147,8 +149,8 @@ func (a *Authority) Renew(ctx context.Context, node string, csr []byte) (*x509.C
 	return cert, nil
 }
 
-func (a *Authority) record(ctx context.Context, q *dbsqlc.Queries, node string, cert *x509.Certificate, token []byte, now time.Time) error {
-	err := q.AddNodeCertificate(ctx, dbsqlc.AddNodeCertificateParams{Serial: cert.SerialNumber.Text(16), Node: node, Der: cert.Raw, KeyHash: keyHash(cert),
+func (a *Authority) record(ctx context.Context, q *authoritydb.Queries, node string, cert *x509.Certificate, token []byte, now time.Time) error {
+	err := q.AddNodeCertificate(ctx, authoritydb.AddNodeCertificateParams{Serial: cert.SerialNumber.Text(16), Node: node, Der: cert.Raw, KeyHash: keyHash(cert),
 		TokenHash: token, IssuedAt: now, ExpiresAt: cert.NotAfter})
 	if err != nil {
 		return fmt.Errorf("keep the certificate: %w", err)
@@ -170,12 +172,13 @@ func (a *Authority) Revoke(ctx context.Context, node, by, reason string) (certif
 	defer a.change.Unlock()
 	now := a.now()
 	var serials []string
-	err = a.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
+	err = a.cfg.Store.InTx(ctx, func(tx store.Conn) error {
+		q := authoritydb.New(tx)
 		var err error
-		if serials, err = q.RevokeNodeCertificates(ctx, dbsqlc.RevokeNodeCertificatesParams{Node: node, At: now, RevokedBy: by, Reason: reason}); err != nil {
+		if serials, err = q.RevokeNodeCertificates(ctx, authoritydb.RevokeNodeCertificatesParams{Node: node, At: now, RevokedBy: by, Reason: reason}); err != nil {
 			return fmt.Errorf("revoke certificates: %w", err)
 		}
-		n, err := q.WithdrawNodeTokens(ctx, dbsqlc.WithdrawNodeTokensParams{Node: node, At: now})
+		n, err := q.WithdrawNodeTokens(ctx, authoritydb.WithdrawNodeTokensParams{Node: node, At: now})
 		tokens = int(n)
 		if err != nil {
 			return fmt.Errorf("withdraw tokens: %w", err)
@@ -201,7 +204,7 @@ func (a *Authority) WithdrawTokens(ctx context.Context, node, by string) (int, e
 	}
 	a.change.Lock()
 	defer a.change.Unlock()
-	n, err := a.cfg.Store.WithdrawNodeTokens(ctx, dbsqlc.WithdrawNodeTokensParams{Node: node, At: a.now()})
+	n, err := a.db.WithdrawNodeTokens(ctx, authoritydb.WithdrawNodeTokensParams{Node: node, At: a.now()})
 	if err != nil {
 		return 0, fmt.Errorf("withdraw tokens: %w", err)
 	}

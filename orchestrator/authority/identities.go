@@ -50,7 +50,7 @@ func (a *Authority) Identities(ctx context.Context) ([]NodeIdentity, error) {
 		}
 		return byName[name]
 	}
-	certs, err := a.cfg.Store.NewestNodeCertificates(ctx)
+	certs, err := a.db.NewestNodeCertificates(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (a *Authority) Identities(ctx context.Context) ([]NodeIdentity, error) {
 			n.State = StateEnrolled
 		}
 	}
-	tokens, err := a.cfg.Store.OpenNodeTokens(ctx, now)
+	tokens, err := a.db.OpenNodeTokens(ctx, now)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (a *Authority) Issue(ctx context.Context, nodes []string, dir string) error
 			return fmt.Errorf("%w: %w", ErrName, err)
 		}
 	}
-	open, err := a.cfg.Store.OpenNodeTokens(ctx, a.now())
+	open, err := a.db.OpenNodeTokens(ctx, a.now())
 	if err != nil {
 		return fmt.Errorf("tokens for nodes: %w", err)
 	}

@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/authority/authoritydb"
 )
 
 // record is a certificate that was given and has not expired.
@@ -36,9 +35,9 @@ type call struct{ cancel context.CancelCauseFunc }
 // errRevoked ends the calls of a node that is revoked meanwhile.
 var errRevoked = errors.New("the certificate was revoked")
 
-func (r *records) load(ctx context.Context, s *store.Store, now time.Time) error {
+func (r *records) load(ctx context.Context, db *authoritydb.Queries, now time.Time) error {
 	r.bySerial, r.calls = map[string]*record{}, map[string]map[*call]struct{}{}
-	rows, err := s.ValidNodeCertificates(ctx, now)
+	rows, err := db.ValidNodeCertificates(ctx, now)
 	if err != nil {
 		return fmt.Errorf("certificates of nodes: %w", err)
 	}
@@ -48,7 +47,7 @@ func (r *records) load(ctx context.Context, s *store.Store, now time.Time) error
 	return nil
 }
 
-func fromRow(row dbsqlc.NodeCertificate) *record {
+func fromRow(row authoritydb.NodeCertificate) *record {
 	x := &record{node: row.Node, der: row.Der, notAfter: row.ExpiresAt, revokedBy: row.RevokedBy, reason: row.Reason}
 	if row.RevokedAt != nil {
 		x.revoked = *row.RevokedAt

@@ -34,7 +34,7 @@ func TestTimescaleStore(t *testing.T) {
 	require.NoError(t, err)
 	run := storetest.AddRun(t, st, "backup", storetest.Sheet(2))
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	require.NoError(t, st.InSampleTx(ctx, func(tx *store.Tx) error {
+	require.NoError(t, st.InTx(ctx, func(tx store.Conn) error {
 		var samples []store.Sample
 		for day := range 3 {
 			samples = append(samples, store.Sample{At: noon.AddDate(0, 0, day), RunID: run, Attempt: 1, Side: "client", Figures: contract.Sample{SentBytes: int64(day)}})

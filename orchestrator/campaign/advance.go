@@ -8,17 +8,18 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
 	"linktrial/internal/runcommand"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/campaign/nodes"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store"
 )
 
 // openRuns is what the store has on open runs at one moment.
 type openRuns struct {
-	runs         []dbsqlc.OpenRunsRow
+	runs         []campaigndb.OpenRunsRow
 	participants map[string][]participant                 // by run
 	listening    map[string]map[journal.ListenerName]bool // by run
 	commands     map[string][]nodes.Command               // by run
-	unfinished   []dbsqlc.UnfinishedPartsRow
+	unfinished   []campaigndb.UnfinishedPartsRow
 }
 
 // unfinishedFor is how long after a run's end the orchestrator tells a node that was
@@ -66,7 +67,8 @@ func (e *Engine) advance(ctx context.Context) error {
 
 func (e *Engine) readOpenRuns(ctx context.Context) (*openRuns, error) {
 	out := &openRuns{participants: map[string][]participant{}, listening: map[string]map[journal.ListenerName]bool{}, commands: map[string][]nodes.Command{}}
-	err := e.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+	err := e.cfg.Store.Snapshot(ctx, func(tx store.Conn) error {
+		q := campaigndb.New(tx)
 		var err error
 		if out.runs, err = q.OpenRuns(ctx); err != nil {
 			return err
@@ -101,7 +103,7 @@ func (e *Engine) readOpenRuns(ctx context.Context) (*openRuns, error) {
 	return out, err
 }
 
-func (o *openRuns) readParticipants(ctx context.Context, q *dbsqlc.Queries) error {
+func (o *openRuns) readParticipants(ctx context.Context, q *campaigndb.Queries) error {
 	rows, err := q.OpenRunNodes(ctx)
 	if err != nil {
 		return err
@@ -186,7 +188,6 @@ func (r *run) blockedBy(earlier *run, node string) {
 // carryOut takes a step. False: there was none to take, or the run's state had
 // changed meanwhile.
 func (e *Engine) carryOut(ctx context.Context, r *run, s step) (bool, error) {
-	st := e.cfg.Store
 	var n int64
 	var err error
 	to := s.state
@@ -194,19 +195,19 @@ func (e *Engine) carryOut(ctx context.Context, r *run, s step) (bool, error) {
 	case none:
 		return false, nil
 	case awaitMove:
-		n, err = st.SetWaiting(ctx, r.id)
+		n, err = e.db.SetWaiting(ctx, r.id)
 		to = Waiting
 	case prepare:
-		n, err = st.SetPreparing(ctx, r.id)
+		n, err = e.db.SetPreparing(ctx, r.id)
 		to = Preparing
 	case start:
-		n, err = st.SetRunning(ctx, r.id)
+		n, err = e.db.SetRunning(ctx, r.id)
 		to = Running
 	case collect:
-		n, err = st.SetCollecting(ctx, r.id)
+		n, err = e.db.SetCollecting(ctx, r.id)
 		to = Collecting
 	case requestAbort:
-		n, err = st.AbortRun(ctx, dbsqlc.AbortRunParams{ID: r.id, Reason: s.message, Fault: true})
+		n, err = e.db.AbortRun(ctx, campaigndb.AbortRunParams{ID: r.id, Reason: s.message, Fault: true})
 		to = r.state
 	case end:
 		if r.attempted {
@@ -214,7 +215,7 @@ func (e *Engine) carryOut(ctx context.Context, r *run, s step) (bool, error) {
 				return false, err
 			}
 		}
-		n, err = st.SetEnded(ctx, dbsqlc.SetEndedParams{ID: r.id, State: string(s.state), Message: s.message})
+		n, err = e.db.SetEnded(ctx, campaigndb.SetEndedParams{ID: r.id, State: string(s.state), Message: s.message})
 	}
 	if err != nil || n == 0 {
 		return false, err

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"linktrial/internal/runcommand"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // Command is an instruction of a person to a run.
@@ -71,7 +71,8 @@ func (e *Engine) Submit(ctx context.Context, run string, c Command) error {
 		return fmt.Errorf("%s run %s: %w", c.Kind, run, err)
 	}
 	stored := false
-	err := e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
+	err := e.cfg.Store.InTx(ctx, func(tx store.Conn) error {
+		q := campaigndb.New(tx)
 		r, err := q.RunForCommand(ctx, run)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("run %q: %w", run, store.ErrNotFound)
@@ -82,12 +83,12 @@ func (e *Engine) Submit(ctx context.Context, run string, c Command) error {
 		if err != nil {
 			return err
 		}
-		isNew, err := e.admit(ctx, q, &r, c, earlier)
+		isNew, err := e.admit(ctx, tx, &r, c, earlier)
 		if err != nil || !isNew {
 			return err
 		}
 		stored = true
-		p := dbsqlc.InsertCommandParams{ID: newID(), RunID: run, Kind: c.Kind, Reason: c.Reason, GivenBy: c.By}
+		p := campaigndb.InsertCommandParams{ID: newID(), RunID: run, Kind: c.Kind, Reason: c.Reason, GivenBy: c.By}
 		if runcommand.Of(c.Kind).Trial {
 			trial := int32(c.Trial)
 			p.Trial = &trial
@@ -96,7 +97,7 @@ func (e *Engine) Submit(ctx context.Context, run string, c Command) error {
 			return err
 		}
 		if c.Kind == runcommand.Abort {
-			_, err := q.AbortRun(ctx, dbsqlc.AbortRunParams{ID: run, Reason: c.Reason})
+			_, err := q.AbortRun(ctx, campaigndb.AbortRunParams{ID: run, Reason: c.Reason})
 			return err
 		}
 		return nil
@@ -113,7 +114,7 @@ func (e *Engine) Submit(ctx context.Context, run string, c Command) error {
 
 // admit refuses a command that does not fit the run's state. It returns false
 // where the command would change nothing and is not to be stored.
-func (e *Engine) admit(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForCommandRow, c Command, earlier []dbsqlc.CommandState) (bool, error) {
+func (e *Engine) admit(ctx context.Context, tx store.Conn, r *campaigndb.RunForCommandRow, c Command, earlier []CommandState) (bool, error) {
 	state := State(r.State)
 	switch {
 	case r.EndedAt != nil:
@@ -135,7 +136,7 @@ func (e *Engine) admit(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForC
 		}
 		return true, nil
 	}
-	virtual, err := e.isVirtual(ctx, q, r.ID)
+	virtual, err := e.isVirtual(ctx, tx, r.ID)
 	if err != nil {
 		return false, err
 	}
@@ -143,20 +144,20 @@ func (e *Engine) admit(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForC
 		return false, refuse("its trials run in virtual time, where abort is the only command")
 	}
 	if c.Kind == runcommand.Pause || c.Kind == runcommand.Resume {
-		o, err := q.RunOverview(ctx, r.ID)
+		o, err := tx.RunOverview(ctx, r.ID)
 		if err != nil {
 			return false, err
 		}
 		return admitHold(c.Kind, earlier, o.PauseReason != "")
 	}
-	return admitTrial(ctx, q, r, c, earlier)
+	return admitTrial(ctx, campaigndb.New(tx), r, c, earlier)
 }
 
 // admitHold is admit for pause and resume, of which the newest one counts; self: the
 // leading node has paused the run by itself since then.
-func admitHold(kind string, earlier []dbsqlc.CommandState, self bool) (bool, error) {
+func admitHold(kind string, earlier []CommandState, self bool) (bool, error) {
 	if self && kind == runcommand.Resume {
-		same := slices.ContainsFunc(earlier, func(x dbsqlc.CommandState) bool { return x.Kind == runcommand.Resume && pending(&x) })
+		same := slices.ContainsFunc(earlier, func(x CommandState) bool { return x.Kind == runcommand.Resume && pending(&x) })
 		return !same, nil
 	}
 	for _, x := range slices.Backward(earlier) {
@@ -179,11 +180,11 @@ func admitHold(kind string, earlier []dbsqlc.CommandState, self bool) (bool, err
 }
 
 // admitTrial is admit for skip and repeat.
-func admitTrial(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForCommandRow, c Command, earlier []dbsqlc.CommandState) (bool, error) {
+func admitTrial(ctx context.Context, q *campaigndb.Queries, r *campaigndb.RunForCommandRow, c Command, earlier []CommandState) (bool, error) {
 	if c.Trial < 0 || c.Trial >= int(r.Trials) {
 		return false, noTrial("it has no trial %d; its trials are 0 to %d", c.Trial, r.Trials-1)
 	}
-	verdict, err := q.TrialVerdict(ctx, dbsqlc.TrialVerdictParams{RunID: r.ID, Trial: int32(c.Trial)})
+	verdict, err := q.TrialVerdict(ctx, campaigndb.TrialVerdictParams{RunID: r.ID, Trial: int32(c.Trial)})
 	if err != nil {
 		return false, err
 	}
@@ -193,18 +194,26 @@ func admitTrial(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForCommandR
 	case c.Kind == runcommand.Repeat && verdict == nil:
 		return false, refuse("trial %d has not ended yet", c.Trial)
 	}
-	same := slices.ContainsFunc(earlier, func(x dbsqlc.CommandState) bool {
+	same := slices.ContainsFunc(earlier, func(x CommandState) bool {
 		return x.Kind == c.Kind && x.Trial != nil && int(*x.Trial) == c.Trial && pending(&x)
 	})
 	return !same, nil
 }
 
+// CommandState is a command with what became of it.
+type CommandState = campaigndb.CommandState
+
+// Commands reads the commands of a run, oldest first.
+func Commands(ctx context.Context, c store.Conn, run string) ([]CommandState, error) {
+	return campaigndb.New(c).CommandStates(ctx, run)
+}
+
 // pending reports whether the leading agent has not answered the command yet.
-func pending(x *dbsqlc.CommandState) bool { return x.AppliedAt == nil }
+func pending(x *CommandState) bool { return x.AppliedAt == nil }
 
 // isVirtual reports whether the run is one of the virtual-time lab.
-func (e *Engine) isVirtual(ctx context.Context, q *dbsqlc.Queries, run string) (bool, error) {
-	rows, err := q.RunNodes(ctx, run)
+func (e *Engine) isVirtual(ctx context.Context, c store.Conn, run string) (bool, error) {
+	rows, err := c.RunNodes(ctx, run)
 	if err != nil {
 		return false, err
 	}

@@ -9,8 +9,9 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/storetest"
 )
 
@@ -76,7 +77,8 @@ func TestControlTraffic(t *testing.T) {
 			client.End(sheet, 0, 1, journal.Succeeded)
 			client.EndTrial(0, 1, journal.Succeeded)
 			deliver(t, s, run, client)
-			require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
+			require.NoError(t, s.InTx(t.Context(), func(tx store.Conn) error {
+				q := campaigndb.New(tx)
 				_, err := q.SetRunning(t.Context(), run)
 				return err
 			}))
@@ -111,7 +113,7 @@ func TestControlTraffic(t *testing.T) {
 			}
 			c.passed.Role = radio.RoleRelay
 			require.Equal(t, []report.ControlCount{{Role: radio.RoleClient, Unknown: "the node's agent could not count them (its log says why)"}, c.passed, c.want}, a.Control)
-			commands, err := s.CommandStates(t.Context(), run)
+			commands, err := campaigndb.New(s).CommandStates(t.Context(), run)
 			require.NoError(t, err)
 			if c.mark == "" {
 				require.Nil(t, a.Mark)

@@ -9,8 +9,9 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/runcommand"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/judge"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store"
 )
 
 // ended is what is done about the attempts of an open run that have ended, in this order.
@@ -59,10 +60,9 @@ func (e *Engine) mark(ctx context.Context, run string, marks ...*judge.Mark) err
 
 // judgeOutages marks the attempts that met an outage.
 func (e *Engine) judgeOutages(ctx context.Context, r *run, _ bool) error {
-	st := e.cfg.Store
-	rows, err := st.OutageRecords(ctx, r.id)
+	rows, err := e.cfg.Store.OutageRecords(ctx, r.id)
 	// Most runs have only listeners that became ready, and this is asked again and again.
-	other := func(x dbsqlc.OutageRecordsRow) bool { return x.Type != string(journal.TypeListenerReady) }
+	other := func(x store.OutageRecordsRow) bool { return x.Type != string(journal.TypeListenerReady) }
 	if err != nil || !slices.ContainsFunc(rows, other) {
 		return err
 	}
@@ -76,14 +76,14 @@ func (e *Engine) judgeOutages(ctx context.Context, r *run, _ bool) error {
 			return err
 		}
 	}
-	failures, err := st.UnexplainedFailures(ctx, dbsqlc.UnexplainedFailuresParams{RunID: r.id, Self: journal.Self})
+	failures, err := e.db.UnexplainedFailures(ctx, campaigndb.UnexplainedFailuresParams{RunID: r.id, Self: journal.Self})
 	if err != nil {
 		return err
 	}
 	if err := e.mark(ctx, r.id, found.Failures(attempts(failures, leads))...); err != nil {
 		return err
 	}
-	silent, err := st.UnconfirmedSuccesses(ctx, dbsqlc.UnconfirmedSuccessesParams{RunID: r.id, Self: journal.Self})
+	silent, err := e.db.UnconfirmedSuccesses(ctx, campaigndb.UnconfirmedSuccessesParams{RunID: r.id, Self: journal.Self})
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (e *Engine) judgeStop(ctx context.Context, run string, found *judge.OutageL
 	if to.IsZero() {
 		to = e.cfg.Now().Add(time.Hour)
 	}
-	rows, err := e.cfg.Store.AttemptsDuring(ctx, dbsqlc.AttemptsDuringParams{RunID: run, Self: journal.Self,
+	rows, err := e.db.AttemptsDuring(ctx, campaigndb.AttemptsDuringParams{RunID: run, Self: journal.Self,
 		Since: x.From.Add(-leads.Offset - leads.Bound), Until: to.Add(-leads.Offset + leads.Bound)})
 	if err != nil {
 		return err
@@ -113,10 +113,10 @@ func (e *Engine) judgeStop(ctx context.Context, run string, found *judge.OutageL
 }
 
 // attempts are those that ended for or against their protocols.
-func attempts[R dbsqlc.AttemptsDuringRow | dbsqlc.UnexplainedFailuresRow](rows []R, leads judge.Clock) []judge.Attempt {
+func attempts[R campaigndb.AttemptsDuringRow | campaigndb.UnexplainedFailuresRow](rows []R, leads judge.Clock) []judge.Attempt {
 	out := make([]judge.Attempt, len(rows))
 	for i, r := range rows {
-		x := dbsqlc.AttemptsDuringRow(r)
+		x := campaigndb.AttemptsDuringRow(r)
 		out[i] = judge.Attempt{Trial: int(x.Trial), Number: int(x.Attempt), Started: x.StartedAt, Lasted: time.Duration(x.DurationNs), Clock: leads, Reason: x.Reason, Last: x.Last, Marks: x.Marks}
 	}
 	return out
@@ -128,11 +128,11 @@ func (e *Engine) judgeControl(ctx context.Context, r *run, last bool) error {
 	if !r.inBand {
 		return nil
 	}
-	n, err := e.cfg.Store.ControlCounted(ctx, r.id)
+	n, err := e.db.ControlCounted(ctx, r.id)
 	if err != nil || n == r.controlSeen && !last {
 		return err
 	}
-	undecided, err := e.cfg.Store.ControlUndecided(ctx, dbsqlc.ControlUndecidedParams{RunID: r.id, Self: journal.Self, AllOfThem: last})
+	undecided, err := e.db.ControlUndecided(ctx, campaigndb.ControlUndecidedParams{RunID: r.id, Self: journal.Self, AllOfThem: last})
 	if err != nil {
 		return err
 	}
@@ -155,8 +155,7 @@ func (e *Engine) judgeValidity(ctx context.Context, r *run, last bool) error {
 	if r.sheet.Valid == nil && !r.realRadios {
 		return nil // the emulated radios count what is on the air
 	}
-	st := e.cfg.Store
-	rows, err := st.UnjudgedAttempts(ctx, dbsqlc.UnjudgedAttemptsParams{RunID: r.id, Self: journal.Self})
+	rows, err := e.db.UnjudgedAttempts(ctx, campaigndb.UnjudgedAttemptsParams{RunID: r.id, Self: journal.Self})
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -181,7 +180,7 @@ func (e *Engine) judgeValidity(ctx context.Context, r *run, last bool) error {
 				return err
 			}
 		}
-		if err := st.SetUndecided(ctx, dbsqlc.SetUndecidedParams{RunID: r.id, Trial: x.Trial, Attempt: x.Attempt, Undecided: undecided}); err != nil {
+		if err := e.db.SetUndecided(ctx, campaigndb.SetUndecidedParams{RunID: r.id, Trial: x.Trial, Attempt: x.Attempt, Undecided: undecided}); err != nil {
 			return err
 		}
 	}

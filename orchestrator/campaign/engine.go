@@ -11,6 +11,7 @@ import (
 	"linktrial/internal/service"
 	"linktrial/internal/signature"
 	"linktrial/internal/watchdog"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/campaign/live"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
@@ -41,6 +42,7 @@ type Engine struct {
 	Live  *live.Runs
 
 	cfg    Config
+	db     *campaigndb.Queries
 	loop   loop
 	sheets map[string]*sheetInfo // of open runs; only the goroutine of the loop uses it
 	open   atomic.Int64          // runs that have not ended
@@ -87,7 +89,7 @@ func newEngine(cfg Config) *Engine {
 	if cfg.Waits.Collect == 0 {
 		cfg.Waits.Collect = time.Minute
 	}
-	e := &Engine{Live: live.New(), cfg: cfg, sheets: map[string]*sheetInfo{},
+	e := &Engine{Live: live.New(), cfg: cfg, db: campaigndb.New(cfg.Store), sheets: map[string]*sheetInfo{},
 		loop: loop{review: make(chan struct{}, 1), stopping: make(chan struct{})}}
 	e.Nodes = nodes.New(e.nodesConfig())
 	return e

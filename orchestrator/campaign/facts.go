@@ -12,9 +12,9 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/judge"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/telemetry"
 	"linktrial/protocols/contract"
 )
@@ -38,7 +38,7 @@ func (e *Engine) clocks(ctx context.Context, run string) (byNode map[string]*sto
 	return byNode, leads, err
 }
 
-func outageRecords(rows []dbsqlc.OutageRecordsRow, clocks map[string]*store.NodeClock) []judge.Record {
+func outageRecords(rows []store.OutageRecordsRow, clocks map[string]*store.NodeClock) []judge.Record {
 	out := make([]judge.Record, len(rows))
 	for i, r := range rows {
 		c := clocks[r.Node]
@@ -56,7 +56,7 @@ func (e *Engine) counters(ctx context.Context, r *run) ([]judge.Counter, judge.C
 	if err != nil {
 		return nil, judge.Clock{}, err
 	}
-	rows, err := e.cfg.Store.ControlRecords(ctx, r.id)
+	rows, err := e.db.ControlRecords(ctx, r.id)
 	if err != nil {
 		return nil, judge.Clock{}, err
 	}
@@ -83,7 +83,7 @@ func (e *Engine) counters(ctx context.Context, r *run) ([]judge.Counter, judge.C
 
 // settleControl stores what control traffic an attempt met, unless a node's count of it
 // may still come.
-func (e *Engine) settleControl(ctx context.Context, run string, x *dbsqlc.ControlUndecidedRow, counters []judge.Counter, leads judge.Clock, last bool) error {
+func (e *Engine) settleControl(ctx context.Context, run string, x *campaigndb.ControlUndecidedRow, counters []judge.Counter, leads judge.Clock, last bool) error {
 	a := &judge.Attempt{Trial: int(x.Trial), Number: int(x.Attempt), Started: x.StartedAt, Lasted: time.Duration(x.DurationNs), Clock: leads, Reason: x.Reason, Last: x.Last, Marks: x.Marks}
 	if x.Control != "" {
 		if err := json.Unmarshal([]byte(x.Control), &a.Control); err != nil {
@@ -103,14 +103,14 @@ func (e *Engine) settleControl(ctx context.Context, run string, x *dbsqlc.Contro
 	if err != nil {
 		return err
 	}
-	return e.cfg.Store.SetControl(ctx, dbsqlc.SetControlParams{RunID: run, Trial: x.Trial, Attempt: x.Attempt, Control: encoded})
+	return e.db.SetControl(ctx, campaigndb.SetControlParams{RunID: run, Trial: x.Trial, Attempt: x.Attempt, Control: encoded})
 }
 
 // watchedNode is what a node watched, as far as it was read.
 type watchedNode struct {
 	judge.Node
 	seqs   []int64 // of its records
-	newest dbsqlc.NewestRecordRow
+	newest campaigndb.NewestRecordRow
 }
 
 // watchedBy is what the nodes of a run watched, and the leading node's clock. What was
@@ -127,7 +127,7 @@ func (e *Engine) watchedBy(ctx context.Context, r *run) (*judge.Run, *store.Node
 			w = &watchedNode{Node: judge.Node{Role: radio.Role(n.Role)}}
 			r.watched[n.Node] = w
 		}
-		if err := w.read(ctx, st.Queries, r.id, n.Node); err != nil {
+		if err := w.read(ctx, e.db, r.id, n.Node); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -156,12 +156,12 @@ func (e *Engine) watchedBy(ctx context.Context, r *run) (*judge.Run, *store.Node
 }
 
 // read adds what was delivered since.
-func (w *watchedNode) read(ctx context.Context, q *dbsqlc.Queries, run, node string) error {
+func (w *watchedNode) read(ctx context.Context, q *campaigndb.Queries, run, node string) error {
 	after := int64(0)
 	if n := len(w.seqs); n > 0 {
 		after = w.seqs[n-1]
 	}
-	rows, err := q.WatchedRecords(ctx, dbsqlc.WatchedRecordsParams{RunID: run, Node: node, After: after})
+	rows, err := q.WatchedRecords(ctx, campaigndb.WatchedRecordsParams{RunID: run, Node: node, After: after})
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (w *watchedNode) read(ctx context.Context, q *dbsqlc.Queries, run, node str
 		}
 		w.seqs, w.Watched = append(w.seqs, r.Seq), append(w.Watched, x)
 	}
-	w.newest, err = q.NewestRecord(ctx, dbsqlc.NewestRecordParams{RunID: run, Node: node})
+	w.newest, err = q.NewestRecord(ctx, campaigndb.NewestRecordParams{RunID: run, Node: node})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (e *Engine) readSources(ctx context.Context, r *run, facts *judge.Run, cloc
 	if len(names) == 0 {
 		return nil
 	}
-	rows, err := e.cfg.Store.NewestReadings(ctx, dbsqlc.NewestReadingsParams{RunID: r.id, Names: names})
+	rows, err := e.db.NewestReadings(ctx, campaigndb.NewestReadingsParams{RunID: r.id, Names: names})
 	for _, x := range rows {
 		if w := r.watched[x.Node]; w != nil {
 			w.Sources = append(w.Sources, judge.Source{Name: x.Source, At: x.At.Add(clocks[x.Node].Stored(w.newest.Seq).Offset), Failed: x.Failed})
@@ -207,9 +207,9 @@ func (e *Engine) readSources(ctx context.Context, r *run, facts *judge.Run, cloc
 
 // readAttempt adds to an attempt what the rules of its plan need.
 func (e *Engine) readAttempt(ctx context.Context, run string, facts *judge.Run, a *judge.Attempt) error {
-	q, trial, attempt := e.cfg.Store.Queries, int32(a.Trial), int32(a.Number)
+	trial, attempt := int32(a.Trial), int32(a.Number)
 	if v := facts.Sheet.Valid; v != nil && v.Interfering != nil {
-		rows, err := q.CarriedBytes(ctx, dbsqlc.CarriedBytesParams{RunID: run, Trial: trial, Attempt: attempt})
+		rows, err := e.db.CarriedBytes(ctx, campaigndb.CarriedBytesParams{RunID: run, Trial: trial, Attempt: attempt})
 		if err != nil {
 			return err
 		}
@@ -217,12 +217,12 @@ func (e *Engine) readAttempt(ctx context.Context, run string, facts *judge.Run, 
 		for _, r := range rows {
 			a.Carried.Delivered[int(r.Flow)] += r.Bytes
 		}
-		if a.Carried.Probed, err = q.ProbedBytes(ctx, dbsqlc.ProbedBytesParams{RunID: run, Trial: trial, Attempt: attempt}); err != nil {
+		if a.Carried.Probed, err = e.db.ProbedBytes(ctx, campaigndb.ProbedBytesParams{RunID: run, Trial: trial, Attempt: attempt}); err != nil {
 			return err
 		}
 	}
 	if facts.Counts() && a.Succeeded {
-		rows, err := q.FlowsOfTrials(ctx, dbsqlc.FlowsOfTrialsParams{RunID: run, Trials: []int32{trial}})
+		rows, err := e.cfg.Store.FlowsOfTrials(ctx, store.FlowsOfTrialsParams{RunID: run, Trials: []int32{trial}})
 		if err != nil {
 			return err
 		}
@@ -237,7 +237,7 @@ func (e *Engine) readAttempt(ctx context.Context, run string, facts *judge.Run, 
 	if len(facts.Readings()) == 0 {
 		return nil
 	}
-	readings, moves, err := telemetry.During(ctx, q, run, a.Started, a.Started.Add(a.Lasted))
+	readings, moves, err := telemetry.During(ctx, e.cfg.Store.Conn, run, a.Started, a.Started.Add(a.Lasted))
 	a.Readings = readings
 	for _, m := range moves {
 		a.Moves = append(a.Moves, judge.Move{Role: radio.Role(m.Role), Metres: m.Metres})

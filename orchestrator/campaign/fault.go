@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/campaign/campaigndb"
 )
 
 // maxFault bounds the text of a fault, in bytes: it is shown in one line of a table.
@@ -34,7 +34,7 @@ func (e *Engine) Fault(ctx context.Context, node, run, text string) error {
 		text = text[:cut] + "…"
 	}
 	reason := fmt.Sprintf("node %s: %s", node, text)
-	n, err := e.cfg.Store.AbortRun(ctx, dbsqlc.AbortRunParams{ID: run, Reason: reason, Fault: true})
+	n, err := e.db.AbortRun(ctx, campaigndb.AbortRunParams{ID: run, Reason: reason, Fault: true})
 	if err != nil {
 		e.faults.Delete(key)
 		return fmt.Errorf("fault of node %s in run %s: %w", node, run, err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // Mark reports whether an attempt's figures count; a person gives it.
@@ -29,7 +29,8 @@ func (e *Engine) MarkAttempt(ctx context.Context, run string, m Mark) error {
 		return fmt.Errorf("mark in run %s: %w", run, err)
 	}
 	marked := false
-	err := e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
+	err := e.cfg.Store.InTx(ctx, func(tx store.Conn) error {
+		q := campaigndb.New(tx)
 		if m.Invalid && m.Reason == "" {
 			return ErrNoReason
 		}
@@ -39,7 +40,7 @@ func (e *Engine) MarkAttempt(ctx context.Context, run string, m Mark) error {
 			return err
 		}
 		trial, attempt := int32(m.Trial), int32(m.Attempt)
-		verdict, err := q.AttemptVerdict(ctx, dbsqlc.AttemptVerdictParams{RunID: run, Trial: trial, Attempt: attempt})
+		verdict, err := q.AttemptVerdict(ctx, campaigndb.AttemptVerdictParams{RunID: run, Trial: trial, Attempt: attempt})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return noTrial("it has no attempt %d of trial %d", m.Attempt, m.Trial)
 		} else if err != nil {
@@ -48,7 +49,7 @@ func (e *Engine) MarkAttempt(ctx context.Context, run string, m Mark) error {
 		if verdict == nil {
 			return refuse("attempt %d of trial %d has not ended yet", m.Attempt, m.Trial)
 		}
-		marks, err := store.ReadMarks(ctx, q, run)
+		marks, err := store.ReadMarks(ctx, tx, run)
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (e *Engine) MarkAttempt(ctx context.Context, run string, m Mark) error {
 			return nil
 		}
 		marked = true
-		return q.InsertMark(ctx, dbsqlc.InsertMarkParams{ID: newID(), RunID: run, Trial: trial, Attempt: attempt, Invalid: m.Invalid, Reason: m.Reason, GivenBy: m.By})
+		return q.InsertMark(ctx, campaigndb.InsertMarkParams{ID: newID(), RunID: run, Trial: trial, Attempt: attempt, Invalid: m.Invalid, Reason: m.Reason, GivenBy: m.By})
 	})
 	if err != nil {
 		return fmt.Errorf("mark in run %s: %w", run, err)

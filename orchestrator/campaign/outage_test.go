@@ -12,9 +12,9 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/runcommand"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 	"linktrial/protocols/contract"
 )
@@ -164,7 +164,8 @@ func TestOutages(t *testing.T) {
 			client.End(sheet, 0, 1, verdict)
 			deliver(t, s, run, server)
 			deliver(t, s, run, client)
-			require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
+			require.NoError(t, s.InTx(t.Context(), func(tx store.Conn) error {
+				q := campaigndb.New(tx)
 				_, err := q.SetRunning(t.Context(), run)
 				return err
 			}))
@@ -183,7 +184,7 @@ func TestOutages(t *testing.T) {
 			r, _, err := s.Run(t.Context(), run)
 			require.NoError(t, err)
 			a := r.Trials[0].Attempts[0]
-			commands, err := s.CommandStates(t.Context(), run)
+			commands, err := campaigndb.New(s).CommandStates(t.Context(), run)
 			require.NoError(t, err)
 			if c.mark == "" {
 				require.Nil(t, a.Mark)
@@ -259,7 +260,8 @@ func TestOutagesOfAForwardingRelay(t *testing.T) {
 			for _, role := range radio.Roles {
 				deliver(t, s, run, all[role])
 			}
-			require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
+			require.NoError(t, s.InTx(t.Context(), func(tx store.Conn) error {
+				q := campaigndb.New(tx)
 				_, err := q.SetRunning(t.Context(), run)
 				return err
 			}))

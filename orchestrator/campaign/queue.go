@@ -12,8 +12,8 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // Plan is a compiled plan, to be run.
@@ -94,18 +94,18 @@ func (e *Engine) Queue(ctx context.Context, p Plan) (id string, runs, problems [
 		return "", nil, nil, err
 	}
 	confirm := runsToConfirm(&p, chosen, all)
-	err = e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
-		if err := q.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: p.Name, Plan: p.Plan, PlanFile: p.File, PlanText: p.Text, PlanHash: p.Hash, Caveats: p.Caveats}); err != nil {
+	err = e.cfg.Store.InTx(ctx, func(tx store.Conn) error {
+		if err := tx.InsertCampaign(ctx, store.InsertCampaignParams{ID: id, Name: p.Name, Plan: p.Plan, PlanFile: p.File, PlanText: p.Text, PlanHash: p.Hash, Caveats: p.Caveats}); err != nil {
 			return err
 		}
 		for i, s := range p.Sheets {
 			run := fmt.Sprintf("%s-%d", id, i+1)
 			runs = append(runs, run)
-			if err := e.insertRun(ctx, q, run, id, s, p.Estimates[i], chosen[i]); err != nil {
+			if err := e.insertRun(ctx, tx, run, id, s, p.Estimates[i], chosen[i]); err != nil {
 				return fmt.Errorf("run %s: %w", run, err)
 			}
 			if confirm[i] {
-				if err := q.ConfirmMove(ctx, run); err != nil {
+				if err := campaigndb.New(tx).ConfirmMove(ctx, run); err != nil {
 					return fmt.Errorf("run %s: %w", run, err)
 				}
 			}
@@ -126,34 +126,34 @@ func (e *Engine) NodesFor(s *runsheet.Sheet) (map[radio.Role]string, []string) {
 	return choose(s, e.candidates(), false)
 }
 
-func (e *Engine) insertRun(ctx context.Context, q *dbsqlc.Queries, run, campaign string, s *runsheet.Sheet, estimates []time.Duration, nodes map[radio.Role]string) error {
+func (e *Engine) insertRun(ctx context.Context, tx store.Conn, run, campaign string, s *runsheet.Sheet, estimates []time.Duration, nodes map[radio.Role]string) error {
 	encoded, err := s.Encode()
 	if err != nil {
 		return err
 	}
 	seconds := make([]float64, len(s.Trials))
-	trials := make([]dbsqlc.InsertTrialsParams, len(s.Trials))
+	trials := make([]store.InsertTrialsParams, len(s.Trials))
 	for i, t := range s.Trials {
 		if i < len(estimates) {
 			seconds[i] = estimates[i].Seconds()
 		}
-		trials[i] = dbsqlc.InsertTrialsParams{RunID: run, Trial: int32(i), Iteration: int32(t.Iteration), Treatment: t.Treatment}
+		trials[i] = store.InsertTrialsParams{RunID: run, Trial: int32(i), Iteration: int32(t.Iteration), Treatment: t.Treatment}
 	}
-	if err := q.InsertRun(ctx, store.NewRun(run, campaign, s, encoded, seconds)); err != nil {
+	if err := tx.InsertRun(ctx, store.NewRun(run, campaign, s, encoded, seconds)); err != nil {
 		return err
 	}
 	if e.cfg.Sign != nil {
 		sig := e.cfg.Sign(run, encoded)
-		if err := q.InsertRunSignature(ctx, dbsqlc.InsertRunSignatureParams{RunID: run, KeyID: sig.KeyID, Signature: sig.Bytes}); err != nil {
+		if err := campaigndb.New(tx).InsertRunSignature(ctx, campaigndb.InsertRunSignatureParams{RunID: run, KeyID: sig.KeyID, Signature: sig.Bytes}); err != nil {
 			return err
 		}
 	}
 	for role, node := range nodes {
-		if err := q.InsertRunNode(ctx, dbsqlc.InsertRunNodeParams{RunID: run, Role: string(role), Node: node}); err != nil {
+		if err := tx.InsertRunNode(ctx, store.InsertRunNodeParams{RunID: run, Role: string(role), Node: node}); err != nil {
 			return err
 		}
 	}
-	_, err = q.InsertTrials(ctx, trials)
+	_, err = tx.InsertTrials(ctx, trials)
 	return err
 }
 
@@ -176,7 +176,7 @@ func (e *Engine) campaignID(ctx context.Context, p Plan) (string, error) {
 	}
 	for n := 0; ; n++ {
 		id := idOf(sha256.Sum256(fmt.Appendf(nil, "%s %d", p.Hash, n)))
-		c, err := e.cfg.Store.CampaignRuns(ctx, id)
+		c, err := e.db.CampaignRuns(ctx, id)
 		if err != nil {
 			return "", fmt.Errorf("queue campaign: %w", err)
 		}
@@ -212,7 +212,7 @@ func (e *Engine) Abort(ctx context.Context, campaign, reason string) error {
 	if reason == "" {
 		reason = "aborted"
 	}
-	c, err := e.cfg.Store.CampaignRuns(ctx, campaign)
+	c, err := e.db.CampaignRuns(ctx, campaign)
 	if err != nil {
 		return fmt.Errorf("abort campaign: %w", err)
 	}
@@ -222,10 +222,20 @@ func (e *Engine) Abort(ctx context.Context, campaign, reason string) error {
 	case c.Open == 0:
 		return fmt.Errorf("%s: %w", campaign, ErrNothingOpen)
 	}
-	if _, err := e.cfg.Store.AbortCampaign(ctx, dbsqlc.AbortCampaignParams{CampaignID: campaign, Reason: reason}); err != nil {
+	if _, err := e.db.AbortCampaign(ctx, campaigndb.AbortCampaignParams{CampaignID: campaign, Reason: reason}); err != nil {
 		return fmt.Errorf("abort campaign: %w", err)
 	}
 	e.cfg.Logger.Info("campaign is to be aborted", "campaign", campaign, "reason", reason)
 	e.reviewRuns()
 	return nil
+}
+
+// CountRuns counts the runs in each state.
+func CountRuns(ctx context.Context, c store.Conn) (map[State]int64, error) {
+	rows, err := campaigndb.New(c).RunsByState(ctx)
+	counts := map[State]int64{}
+	for _, r := range rows {
+		counts[State(r.State)] = r.N
+	}
+	return counts, err
 }

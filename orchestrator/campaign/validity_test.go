@@ -13,7 +13,8 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/internal/runcommand"
 	"linktrial/internal/telemetrysource"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/campaign/campaigndb"
+	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/storetest"
 )
 
@@ -184,13 +185,14 @@ func TestRulesOfValidity(t *testing.T) {
 				for _, role := range radio.Roles {
 					deliver(t, s, run, r.nodes[role])
 				}
-				require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
+				require.NoError(t, s.InTx(t.Context(), func(tx store.Conn) error {
+					q := campaigndb.New(tx)
 					_, err := q.SetRunning(t.Context(), run)
 					return err
 				}))
 				e := newEngine(Config{Store: s})
 				require.NoError(t, e.judgeValidity(t.Context(), openRun(t, e, run), false))
-				left, err := s.UnjudgedAttempts(t.Context(), dbsqlc.UnjudgedAttemptsParams{RunID: run, Self: journal.Self})
+				left, err := campaigndb.New(s).UnjudgedAttempts(t.Context(), campaigndb.UnjudgedAttemptsParams{RunID: run, Self: journal.Self})
 				require.NoError(t, err)
 				require.Equal(t, c.waits, len(left) > 0)
 				require.NoError(t, e.judgeValidity(t.Context(), openRun(t, e, run), true))
@@ -201,7 +203,7 @@ func TestRulesOfValidity(t *testing.T) {
 				a := got.Trials[0].Attempts[0]
 				require.Contains(t, strings.Join(a.Undecided, "\n"), c.undecided)
 				require.Equal(t, c.undecided == "", len(a.Undecided) == 0, a.Undecided)
-				commands, err := s.CommandStates(t.Context(), run)
+				commands, err := campaigndb.New(s).CommandStates(t.Context(), run)
 				require.NoError(t, err)
 				if c.mark == "" || c.driver && verdict == journal.Failed {
 					require.Nil(t, a.Mark)

@@ -20,8 +20,8 @@ import (
 	"linktrial/internal/checkkind"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/campaign/nodes"
+	"linktrial/orchestrator/fleet/fleetdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // Nodes is what a fleet needs of [nodes.Registry].
@@ -71,6 +71,7 @@ type Fault struct {
 // several goroutines.
 type Fleet struct {
 	cfg   Config
+	db    *fleetdb.Queries
 	log   *slog.Logger
 	group sync.WaitGroup // of the preflight that is under way
 
@@ -98,7 +99,8 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 	if cfg.Pair == 0 {
 		cfg.Pair = 100 * time.Second
 	}
-	open, err := cfg.Store.OpenPreflights(ctx)
+	db := fleetdb.New(cfg.Store)
+	open, err := db.OpenPreflights(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("preflights: %w", err)
 	}
@@ -113,7 +115,7 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 			return nil, err
 		}
 	}
-	return &Fleet{cfg: cfg, log: cfg.Logger, health: map[string]Health{}}, nil
+	return &Fleet{cfg: cfg, db: db, log: cfg.Logger, health: map[string]Health{}}, nil
 }
 
 // Stop ends a preflight that is under way, and waits for it.
@@ -147,7 +149,7 @@ func (f *Fleet) Health(node string) Health {
 
 // Links returns the links between nodes as they were last measured, one for each direction.
 func (f *Fleet) Links(ctx context.Context) ([]*linktrialv1.Link, error) {
-	rows, err := f.cfg.Store.Links(ctx)
+	rows, err := f.db.Links(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("links: %w", err)
 	}
@@ -165,24 +167,25 @@ const Kept = 20
 // storeChecks stores what a preflight found, of treatments by their [fingerprint] too, and
 // that it has ended, and deletes the preflights beyond [Kept].
 func storeChecks(ctx context.Context, s *store.Store, id string, checks []*linktrialv1.Check, works map[string]bool) error {
-	rows := make([]dbsqlc.InsertPreflightChecksParams, len(checks))
+	rows := make([]fleetdb.InsertPreflightChecksParams, len(checks))
 	for i, c := range checks {
-		rows[i] = dbsqlc.InsertPreflightChecksParams{PreflightID: id, Ordinal: int32(i), Node: c.Node, Peer: c.Peer, Kind: c.Kind, State: int32(c.State),
+		rows[i] = fleetdb.InsertPreflightChecksParams{PreflightID: id, Ordinal: int32(i), Node: c.Node, Peer: c.Peer, Kind: c.Kind, State: int32(c.State),
 			Found: c.Found, Expected: c.Expected, Meaning: c.Meaning, Remedy: c.Remedy}
 	}
-	var treatments []dbsqlc.InsertPreflightTreatmentsParams
+	var treatments []fleetdb.InsertPreflightTreatmentsParams
 	for _, print := range slices.Sorted(maps.Keys(works)) {
-		treatments = append(treatments, dbsqlc.InsertPreflightTreatmentsParams{PreflightID: id, Fingerprint: print, Works: works[print]})
+		treatments = append(treatments, fleetdb.InsertPreflightTreatmentsParams{PreflightID: id, Fingerprint: print, Works: works[print]})
 	}
 	now := time.Now()
-	err := s.InTx(ctx, func(q *dbsqlc.Queries) error {
+	err := s.InTx(ctx, func(tx store.Conn) error {
+		q := fleetdb.New(tx)
 		if _, err := q.InsertPreflightChecks(ctx, rows); err != nil {
 			return err
 		}
 		if _, err := q.InsertPreflightTreatments(ctx, treatments); err != nil {
 			return err
 		}
-		if err := q.EndPreflight(ctx, dbsqlc.EndPreflightParams{ID: id, EndedAt: &now}); err != nil {
+		if err := q.EndPreflight(ctx, fleetdb.EndPreflightParams{ID: id, EndedAt: &now}); err != nil {
 			return err
 		}
 		_, err := q.DropOldPreflights(ctx, Kept)

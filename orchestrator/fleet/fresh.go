@@ -13,7 +13,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/campaign/nodes"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/fleet/fleetdb"
 )
 
 // FreshFor is how long a preflight's transfers speak for the treatments of a run: a day
@@ -88,7 +88,7 @@ func (f *Fleet) Unproven(ctx context.Context, cells []Cell) ([]string, error) {
 	if len(order) == 0 {
 		return nil, nil
 	}
-	found, err := f.cfg.Store.NewestPreflightTreatments(ctx, dbsqlc.NewestPreflightTreatmentsParams{Fingerprints: order, Since: time.Now().Add(-FreshFor)})
+	found, err := f.db.NewestPreflightTreatments(ctx, fleetdb.NewestPreflightTreatmentsParams{Fingerprints: order, Since: time.Now().Add(-FreshFor)})
 	if err != nil {
 		return nil, fmt.Errorf("preflights of the treatments: %w", err)
 	}

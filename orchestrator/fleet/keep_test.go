@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"linktrial/orchestrator/fleet"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/fleet/fleetdb"
 )
 
 // A preflight is deleted when each of its nodes has enough newer ones of the
@@ -21,11 +21,11 @@ func TestOldPreflightsAreDeleted(t *testing.T) {
 		if nodes == nil {
 			nodes = []string{}
 		}
-		require.NoError(t, r.store.InsertPreflight(t.Context(), dbsqlc.InsertPreflightParams{ID: id, Topology: topology, Nodes: nodes, StartedAt: began}))
-		_, err := r.store.InsertPreflightChecks(t.Context(), []dbsqlc.InsertPreflightChecksParams{{PreflightID: id, Kind: "clock"}})
+		require.NoError(t, fleetdb.New(r.store).InsertPreflight(t.Context(), fleetdb.InsertPreflightParams{ID: id, Topology: topology, Nodes: nodes, StartedAt: began}))
+		_, err := fleetdb.New(r.store).InsertPreflightChecks(t.Context(), []fleetdb.InsertPreflightChecksParams{{PreflightID: id, Kind: "clock"}})
 		require.NoError(t, err)
 		if ended {
-			require.NoError(t, r.store.EndPreflight(t.Context(), dbsqlc.EndPreflightParams{ID: id, EndedAt: &began}))
+			require.NoError(t, fleetdb.New(r.store).EndPreflight(t.Context(), fleetdb.EndPreflightParams{ID: id, EndedAt: &began}))
 		}
 	}
 	insert("elsewhere", "k-lot", true, "client")
@@ -43,16 +43,16 @@ func TestOldPreflightsAreDeleted(t *testing.T) {
 	require.NoError(t, err)
 	r.ended(id)
 	for _, stays := range []string{id, "elsewhere", "with-relay", "open", "many-22", "many-04", "nobody-00"} {
-		_, err := r.store.Preflight(t.Context(), stays)
+		_, err := fleetdb.New(r.store).Preflight(t.Context(), stays)
 		require.NoError(t, err, stays)
-		checks, err := r.store.PreflightChecks(t.Context(), stays)
+		checks, err := fleetdb.New(r.store).PreflightChecks(t.Context(), stays)
 		require.NoError(t, err)
 		require.NotEmpty(t, checks, stays)
 	}
 	for _, gone := range []string{"many-00", "many-03", "nobody"} {
 		_, err := r.Preflight(t.Context(), gone)
 		require.ErrorIs(t, err, fleet.ErrNotFound, gone)
-		checks, err := r.store.PreflightChecks(t.Context(), gone)
+		checks, err := fleetdb.New(r.store).PreflightChecks(t.Context(), gone)
 		require.NoError(t, err)
 		require.Empty(t, checks, gone)
 	}

@@ -19,7 +19,7 @@ import (
 	"linktrial/internal/checkkind"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/campaign/nodes"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/fleet/fleetdb"
 )
 
 // preflight is one that is under way. The fleet's mutex guards the fields of the second
@@ -120,7 +120,7 @@ func (f *Fleet) StartPreflight(ctx context.Context, r Request) (string, error) {
 	f.active = p
 	f.group.Add(1)
 	f.mu.Unlock()
-	err := f.cfg.Store.InsertPreflight(ctx, dbsqlc.InsertPreflightParams{ID: p.id, Topology: p.topology, Radio: p.radio, Nodes: names, Plan: p.plan, StartedAt: p.started})
+	err := f.db.InsertPreflight(ctx, fleetdb.InsertPreflightParams{ID: p.id, Topology: p.topology, Radio: p.radio, Nodes: names, Plan: p.plan, StartedAt: p.started})
 	if err != nil {
 		f.mu.Lock()
 		f.active = nil
@@ -431,7 +431,7 @@ func (f *Fleet) Report(ctx context.Context, m *linktrialv1.ReportPreflightReques
 			return fmt.Errorf("link to %q %w: %v", l.To, ErrBad, l)
 		}
 		at := time.Now()
-		err := f.cfg.Store.KeepLink(ctx, dbsqlc.KeepLinkParams{FromNode: node, ToNode: l.To, Network: clean(l.Network), Reachable: l.Reachable,
+		err := f.db.KeepLink(ctx, fleetdb.KeepLinkParams{FromNode: node, ToNode: l.To, Network: clean(l.Network), Reachable: l.Reachable,
 			RttNs: int64(l.RttSeconds * 1e9), Loss: l.Loss, Probes: l.Probes, ProbedAt: at})
 		if err != nil {
 			return fmt.Errorf("store link: %w", err)
@@ -507,12 +507,12 @@ func (f *Fleet) Preflight(ctx context.Context, id string) (*linktrialv1.GetPrefl
 		return out, nil
 	}
 	f.mu.Unlock()
-	var row dbsqlc.Preflight
+	var row fleetdb.Preflight
 	var err error
 	if id == "" {
-		row, err = f.cfg.Store.NewestPreflight(ctx)
+		row, err = f.db.NewestPreflight(ctx)
 	} else {
-		row, err = f.cfg.Store.Preflight(ctx, id)
+		row, err = f.db.Preflight(ctx, id)
 	}
 	if errors.Is(err, pgx.ErrNoRows) && id == "" {
 		return &linktrialv1.GetPreflightResponse{}, nil // there was none yet, which is no error
@@ -523,7 +523,7 @@ func (f *Fleet) Preflight(ctx context.Context, id string) (*linktrialv1.GetPrefl
 	if err != nil {
 		return nil, fmt.Errorf("preflight: %w", err)
 	}
-	checks, err := f.cfg.Store.PreflightChecks(ctx, row.ID)
+	checks, err := f.db.PreflightChecks(ctx, row.ID)
 	if err != nil {
 		return nil, fmt.Errorf("preflight %s: %w", row.ID, err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"linktrial/executor/journal"
+	"linktrial/orchestrator/ingest/ingestdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // append stores records that are all samples, which most deliveries are while a
@@ -25,7 +25,7 @@ func (in *Ingester) append(ctx context.Context, run, node string, all []*parsed)
 		return nil, err
 	}
 	d := &delivery{run: run, node: node, sheet: sheet, delta: Delta{Run: run, Node: node, Records: len(all)}}
-	d.part = dbsqlc.LockRunNodeRow{Role: string(all[0].Role), Trials: math.MaxInt32} // compared by the statement
+	d.part = ingestdb.LockRunNodeRow{Role: string(all[0].Role), Trials: math.MaxInt32} // compared by the statement
 	var known bool
 	if d.stepped, known = in.knownSteps(run, node, all[0].Seq-1); !known {
 		return nil, nil

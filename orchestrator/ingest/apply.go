@@ -8,8 +8,8 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/ingest/ingestdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // provenance stores the state of a node. That its radio is emulated counts where its lab
@@ -34,7 +34,7 @@ func (d *delivery) provenance(ctx context.Context, r *parsed, p *journal.Provena
 			return err
 		}
 	}
-	return d.q.SetProvenance(ctx, dbsqlc.SetProvenanceParams{RunID: d.run, Node: d.node, Provenance: stored})
+	return d.q.SetProvenance(ctx, ingestdb.SetProvenanceParams{RunID: d.run, Node: d.node, Provenance: stored})
 }
 
 // withPlace replaces the place in a provenance, and nothing else.
@@ -67,29 +67,29 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 		}
 		return nil
 	case *journal.RunEnded:
-		return d.q.EndPart(ctx, dbsqlc.EndPartParams{RunID: d.run, Node: d.node, Ended: string(b.End), EndReason: text(b.Reason)})
+		return d.q.EndPart(ctx, ingestdb.EndPartParams{RunID: d.run, Node: d.node, Ended: string(b.End), EndReason: text(b.Reason)})
 	case *journal.Provenance:
 		return d.provenance(ctx, r, b)
 	case *journal.ClockOffset:
-		return d.q.InsertClockOffset(ctx, dbsqlc.InsertClockOffsetParams{RunID: d.run, Node: d.node, Seq: r.Seq, At: d.steady(r.At),
+		return d.tx.InsertClockOffset(ctx, store.InsertClockOffsetParams{RunID: d.run, Node: d.node, Seq: r.Seq, At: d.steady(r.At),
 			Moment: text(b.When), OffsetNs: int64(b.Offset), ErrorNs: int64(b.Error), Unknown: text(b.Unknown)})
 	case *journal.ClockStepped:
 		d.stepped += b.By
-		return d.q.InsertClockOffset(ctx, store.ClockStep(d.run, d.node, r.Seq, d.steady(r.At), b.By))
+		return d.tx.InsertClockOffset(ctx, store.ClockStep(d.run, d.node, r.Seq, d.steady(r.At), b.By))
 	case *journal.Listener:
 		info, err := optionalJSON(b.Info)
 		if err != nil {
 			return err
 		}
-		return d.q.UpsertListener(ctx, dbsqlc.UpsertListenerParams{RunID: d.run, Node: d.node, Treatment: text(b.Treatment), AtRole: string(b.At),
+		return d.q.UpsertListener(ctx, ingestdb.UpsertListenerParams{RunID: d.run, Node: d.node, Treatment: text(b.Treatment), AtRole: string(b.At),
 			Ready: r.Type == journal.TypeListenerReady, Port: int32(b.Port), Info: info, Code: text(string(b.Code)),
 			Message: text(b.Message), Restarts: int32(b.Restarts), At: d.steady(r.At)})
 	case *journal.AttemptStarted:
 		return d.attemptStarted(ctx, r, b)
 	case *journal.Connected:
-		n, err := d.q.ConnectFlow(ctx, dbsqlc.ConnectFlowParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Flow: int32(b.Flow), ConnectNs: &b.ConnectNS})
+		n, err := d.q.ConnectFlow(ctx, ingestdb.ConnectFlowParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Flow: int32(b.Flow), ConnectNs: &b.ConnectNS})
 		if err == nil && n == 0 {
-			n, err = d.q.ConnectProbe(ctx, dbsqlc.ConnectProbeParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Probe: int32(b.Flow), ConnectNs: &b.ConnectNS})
+			n, err = d.q.ConnectProbe(ctx, ingestdb.ConnectProbeParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Probe: int32(b.Flow), ConnectNs: &b.ConnectNS})
 		}
 		if err == nil && n == 0 {
 			return d.refuse("attempt %d of trial %d, flow %d, has not started", b.Attempt, b.Trial, b.Flow)
@@ -102,7 +102,7 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 	case *journal.AttemptEnded:
 		return d.attemptEnded(ctx, r, b)
 	case *journal.TrialEnded:
-		n, err := d.q.EndTrial(ctx, dbsqlc.EndTrialParams{RunID: d.run, Trial: int32(b.Trial), Verdict: string(b.Verdict)})
+		n, err := d.q.EndTrial(ctx, ingestdb.EndTrialParams{RunID: d.run, Trial: int32(b.Trial), Verdict: string(b.Verdict)})
 		if err == nil && n == 0 {
 			return d.refuse("trial %d has ended already, or the run has no such trial", b.Trial)
 		}
@@ -131,7 +131,7 @@ func (d *delivery) command(ctx context.Context, b *journal.Command) error {
 	if err != nil {
 		return err
 	}
-	n, err := d.q.ReopenTrial(ctx, dbsqlc.ReopenTrialParams{RunID: d.run, Trial: trial})
+	n, err := d.q.ReopenTrial(ctx, ingestdb.ReopenTrialParams{RunID: d.run, Trial: trial})
 	if err == nil && n == 0 {
 		return d.refuse("trial %d is to be repeated and has not ended", *b.Trial)
 	}
@@ -143,16 +143,16 @@ func (d *delivery) attemptStarted(ctx context.Context, r *parsed, b *journal.Att
 	if err != nil {
 		return err
 	}
-	if err := d.q.InsertAttempt(ctx, dbsqlc.InsertAttemptParams{RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), StartedSeq: r.Seq, StartedAt: d.steady(r.At)}); err != nil {
+	if err := d.q.InsertAttempt(ctx, ingestdb.InsertAttemptParams{RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), StartedSeq: r.Seq, StartedAt: d.steady(r.At)}); err != nil {
 		return err
 	}
 	for i, transfer := range b.Transfers {
-		if err := d.q.InsertFlow(ctx, dbsqlc.InsertFlowParams{RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), Flow: int32(i), Transfer: transfer}); err != nil {
+		if err := d.q.InsertFlow(ctx, ingestdb.InsertFlowParams{RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), Flow: int32(i), Transfer: transfer}); err != nil {
 			return err
 		}
 	}
 	for i, transfer := range b.Probes {
-		if err := d.q.InsertProbe(ctx, dbsqlc.InsertProbeParams{RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), Probe: int32(len(b.Transfers) + i), Transfer: transfer}); err != nil {
+		if err := d.q.InsertProbe(ctx, ingestdb.InsertProbeParams{RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), Probe: int32(len(b.Transfers) + i), Transfer: transfer}); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (d *delivery) attemptEnded(ctx context.Context, r *parsed, b *journal.Attem
 	if err != nil {
 		return err
 	}
-	n, err := d.q.EndAttempt(ctx, dbsqlc.EndAttemptParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), EndedSeq: r.Seq, EndedAt: d.steady(r.At),
+	n, err := d.q.EndAttempt(ctx, ingestdb.EndAttemptParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), EndedSeq: r.Seq, EndedAt: d.steady(r.At),
 		Verdict: string(b.Verdict), Reason: text(b.Reason), Message: text(b.Message), DurationNs: int64(b.Duration), DeadNs: int64(b.Dead),
 		Radio: report, Log: text(b.Log), Host: host})
 	if err != nil {
@@ -192,7 +192,7 @@ func (d *delivery) attemptEnded(ctx context.Context, r *parsed, b *journal.Attem
 }
 
 func (d *delivery) probeEnded(ctx context.Context, b *journal.AttemptEnded, f *journal.FlowResult) error {
-	p := dbsqlc.EndProbeParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Probe: int32(f.Flow),
+	p := ingestdb.EndProbeParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Probe: int32(f.Flow),
 		Verdict: string(f.Verdict), Reason: text(f.Reason), Message: text(f.Message)}
 	if f.ConnectNS > 0 {
 		p.ConnectNs = &f.ConnectNS
@@ -212,7 +212,7 @@ func (d *delivery) probeEnded(ctx context.Context, b *journal.AttemptEnded, f *j
 }
 
 func (d *delivery) flowEnded(ctx context.Context, b *journal.AttemptEnded, f *journal.FlowResult) error {
-	p := dbsqlc.EndFlowParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Flow: int32(f.Flow),
+	p := ingestdb.EndFlowParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Flow: int32(f.Flow),
 		Verdict: string(f.Verdict), Reason: text(f.Reason), Message: text(f.Message)}
 	if f.ConnectNS > 0 {
 		p.ConnectNs = &f.ConnectNS
@@ -251,9 +251,9 @@ func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received)
 		if err != nil {
 			return err
 		}
-		return d.q.InsertProbeReception(ctx, dbsqlc.InsertProbeReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Transfer: b.Transfer, At: d.steady(r.At), Figures: figures})
+		return d.q.InsertProbeReception(ctx, ingestdb.InsertProbeReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Transfer: b.Transfer, At: d.steady(r.At), Figures: figures})
 	}
-	p := dbsqlc.InsertReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Treatment: text(b.Treatment), At: d.steady(r.At), Code: text(string(b.Code)), Message: text(b.Message)}
+	p := ingestdb.InsertReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Treatment: text(b.Treatment), At: d.steady(r.At), Code: text(string(b.Code)), Message: text(b.Message)}
 	if b.Transfer != "" {
 		p.Transfer = &b.Transfer
 		d.transfersReceived = append(d.transfersReceived, b.Transfer)

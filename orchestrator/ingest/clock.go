@@ -6,7 +6,6 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // journalOf names the journal of a node in a run.
@@ -28,11 +27,11 @@ func (in *Ingester) knownSteps(run, node string, committed int64) (time.Duration
 }
 
 // steppedBefore is that sum, read from the store where it is not known.
-func (in *Ingester) steppedBefore(ctx context.Context, q *dbsqlc.Queries, run, node string, committed int64) (time.Duration, error) {
+func (in *Ingester) steppedBefore(ctx context.Context, c store.Conn, run, node string, committed int64) (time.Duration, error) {
 	if sum, known := in.knownSteps(run, node, committed); known {
 		return sum, nil
 	}
-	rows, err := q.ClockOffsets(ctx, run)
+	rows, err := c.ClockOffsets(ctx, run)
 	if err != nil {
 		return 0, err
 	}

@@ -15,8 +15,8 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/orchestrator/ingest/ingestdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/protocols/contract"
 )
 
@@ -46,6 +46,7 @@ type Config struct {
 // of one node's journal of one run follow one another.
 type Ingester struct {
 	cfg Config
+	db  *ingestdb.Queries
 
 	mu     sync.Mutex
 	hashes map[string]string // of runs' sheets
@@ -61,7 +62,7 @@ func New(cfg Config) *Ingester {
 		cfg.Stored = func(Delta) {}
 	}
 	cfg.JournalBytes, cfg.LateBytes = cmp.Or(cfg.JournalBytes, defaultJournalBytes), cmp.Or(cfg.LateBytes, defaultLateBytes)
-	return &Ingester{cfg: cfg, hashes: map[string]string{}, clocks: map[journalOf]stepped{}}
+	return &Ingester{cfg: cfg, db: ingestdb.New(cfg.Store), hashes: map[string]string{}, clocks: map[journalOf]stepped{}}
 }
 
 // Delta is what a delivery brought.
@@ -226,8 +227,9 @@ func (in *Ingester) deliver(ctx context.Context, run, node string, all []*parsed
 	if err != nil {
 		return 0, err
 	}
-	err = in.cfg.Store.InSampleTx(ctx, func(q *store.Tx) error {
-		part, err := q.LockRunNode(ctx, dbsqlc.LockRunNodeParams{RunID: run, Node: node})
+	err = in.cfg.Store.InTx(ctx, func(tx store.Conn) error {
+		q := ingestdb.New(tx)
+		part, err := q.LockRunNode(ctx, ingestdb.LockRunNodeParams{RunID: run, Node: node})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("run %q, node %q: %w", run, node, ErrNotFound)
 		} else if err != nil {
@@ -238,15 +240,15 @@ func (in *Ingester) deliver(ctx context.Context, run, node string, all []*parsed
 			return nil
 		}
 		known := min(committed-all[0].Seq+1, int64(len(all)))
-		if err := sameAsStored(ctx, q.Queries, all[:known]); err != nil {
+		if err := sameAsStored(ctx, q, all[:known]); err != nil {
 			return err
 		}
 		fresh := all[known:]
 		if len(fresh) == 0 {
 			return nil
 		}
-		d = &delivery{q: q, run: run, node: node, part: part, sheet: sheet, delta: Delta{Run: run, Node: node, Records: len(fresh)}}
-		if d.stepped, err = in.steppedBefore(ctx, q.Queries, run, node, part.CommittedSeq); err != nil {
+		d = &delivery{tx: tx, q: q, run: run, node: node, part: part, sheet: sheet, delta: Delta{Run: run, Node: node, Records: len(fresh)}}
+		if d.stepped, err = in.steppedBefore(ctx, tx, run, node, part.CommittedSeq); err != nil {
 			return err
 		}
 		if err := d.store(ctx, &in.cfg, fresh); err != nil {
@@ -283,12 +285,12 @@ func (in *Ingester) failed(run, node string, d *delivery, err error) error {
 }
 
 // sameAsStored compares delivered records with those that are stored in their place.
-func sameAsStored(ctx context.Context, q *dbsqlc.Queries, records []*parsed) error {
+func sameAsStored(ctx context.Context, q *ingestdb.Queries, records []*parsed) error {
 	if len(records) == 0 {
 		return nil
 	}
 	first := records[0]
-	rows, err := q.JournalDigests(ctx, dbsqlc.JournalDigestsParams{RunID: first.Run, Node: first.Node, First: first.Seq, Last: records[len(records)-1].Seq})
+	rows, err := q.JournalDigests(ctx, ingestdb.JournalDigestsParams{RunID: first.Run, Node: first.Node, First: first.Seq, Last: records[len(records)-1].Seq})
 	if err != nil {
 		return err
 	}
@@ -305,13 +307,14 @@ func sameAsStored(ctx context.Context, q *dbsqlc.Queries, records []*parsed) err
 
 // delivery is one transaction.
 type delivery struct {
-	q         *store.Tx
+	tx        store.Conn
+	q         *ingestdb.Queries
 	run, node string
-	part      dbsqlc.LockRunNodeRow
+	part      ingestdb.LockRunNodeRow
 	sheet     *runsheet.Sheet
 	delta     Delta
 	samples   []store.Sample
-	telemetry []dbsqlc.InsertTelemetryParams
+	telemetry []ingestdb.InsertTelemetryParams
 	at        int64         // record being applied, for errors
 	stepped   time.Duration // the sum of the steps of the node's clock so far
 
@@ -334,7 +337,7 @@ func (d *delivery) store(ctx context.Context, cfg *Config, fresh []*parsed) erro
 	for _, r := range late {
 		rows = append(rows, d.rows([]*parsed{asLate(r, time.Now())})...)
 	}
-	if _, err := d.q.InsertJournal(ctx, rows); err != nil {
+	if _, err := d.tx.InsertJournal(ctx, rows); err != nil {
 		return err
 	}
 	d.delta.Late, d.delta.Structure = len(late), len(late) > 0
@@ -346,7 +349,7 @@ func (d *delivery) store(ctx context.Context, cfg *Config, fresh []*parsed) erro
 	}
 	d.at = 0
 	if len(d.samples) > 0 {
-		if err := d.q.InsertSamples(ctx, d.samples); err != nil {
+		if err := d.tx.InsertSamples(ctx, d.samples); err != nil {
 			return err
 		}
 		d.delta.Samples = len(d.samples)
@@ -356,15 +359,15 @@ func (d *delivery) store(ctx context.Context, cfg *Config, fresh []*parsed) erro
 			return err
 		}
 	}
-	return d.q.AdvanceCommitted(ctx, dbsqlc.AdvanceCommittedParams{RunID: d.run, Node: d.node, CommittedSeq: fresh[len(fresh)-1].Seq,
+	return d.q.AdvanceCommitted(ctx, ingestdb.AdvanceCommittedParams{RunID: d.run, Node: d.node, CommittedSeq: fresh[len(fresh)-1].Seq,
 		Bytes: sizeOf(counted), LateRecords: int64(len(late)), LateBytes: sizeOf(late)})
 }
 
 // rows are records as the journal's table has them.
-func (d *delivery) rows(records []*parsed) []dbsqlc.InsertJournalParams {
-	out := make([]dbsqlc.InsertJournalParams, len(records))
+func (d *delivery) rows(records []*parsed) []store.InsertJournalParams {
+	out := make([]store.InsertJournalParams, len(records))
 	for i, r := range records {
-		out[i] = dbsqlc.InsertJournalParams{RunID: d.run, Node: d.node, Seq: r.Seq, Type: string(r.Type), At: r.At, Body: r.stored, Digest: r.digest[:]}
+		out[i] = store.InsertJournalParams{RunID: d.run, Node: d.node, Seq: r.Seq, Type: string(r.Type), At: r.At, Body: r.stored, Digest: r.digest[:]}
 	}
 	return out
 }

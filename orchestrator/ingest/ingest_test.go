@@ -21,9 +21,9 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 )
 
@@ -309,7 +309,7 @@ func TestRepeatedTrial(t *testing.T) {
 		_, err := in.Deliver(t.Context(), run, "client", batch(j, delivered+1, len(j.Records)))
 		require.NoError(t, err)
 		delivered = len(j.Records)
-		v, err := s.TrialVerdict(t.Context(), dbsqlc.TrialVerdictParams{RunID: run, Trial: 0})
+		v, err := campaigndb.New(s).TrialVerdict(t.Context(), campaigndb.TrialVerdictParams{RunID: run, Trial: 0})
 		require.NoError(t, err)
 		if v == nil {
 			return ""

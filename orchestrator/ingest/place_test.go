@@ -12,7 +12,7 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
 	"linktrial/orchestrator/ingest"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/storetest"
 )
 
@@ -56,9 +56,9 @@ func TestPlaceIsProven(t *testing.T) {
 		require.Equal(t, c.want, o.Place, campaign)
 	}
 	// A guest of the virtual-time lab is one by its registration.
-	require.NoError(t, s.UpsertNode(t.Context(), dbsqlc.UpsertNodeParams{Name: "client", Role: "client", Emulated: true, Virtual: true, Drivers: json.RawMessage("[]"), Incarnation: "1"}))
+	require.NoError(t, s.UpsertNode(t.Context(), store.UpsertNodeParams{Name: "client", Role: "client", Emulated: true, Virtual: true, Drivers: json.RawMessage("[]"), Incarnation: "1"}))
 	run := storetest.AddRun(t, s, "guest", sheet)
-	require.NoError(t, s.UpsertNode(t.Context(), dbsqlc.UpsertNodeParams{Name: "client", Role: "client", Emulated: true, Virtual: true, Drivers: json.RawMessage("[]"), Incarnation: "1"}))
+	require.NoError(t, s.UpsertNode(t.Context(), store.UpsertNodeParams{Name: "client", Role: "client", Emulated: true, Virtual: true, Drivers: json.RawMessage("[]"), Incarnation: "1"}))
 	deliver(t, in, run, hash, journal.PlaceVirtual, nil)
 	o, err := s.RunOverview(t.Context(), run)
 	require.NoError(t, err)

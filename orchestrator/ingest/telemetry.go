@@ -2,12 +2,12 @@ package ingest
 
 import (
 	"linktrial/executor/journal"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/ingest/ingestdb"
 )
 
 // addTelemetry keeps readings for the copy at the end, by the node's clock.
 func (d *delivery) addTelemetry(r *parsed, b *journal.Telemetry) {
-	row := dbsqlc.InsertTelemetryParams{RunID: d.run, Node: d.node, Seq: r.Seq, At: d.steady(r.At), Source: text(b.Source), Kind: text(string(b.Kind)), Error: text(b.Error)}
+	row := ingestdb.InsertTelemetryParams{RunID: d.run, Node: d.node, Seq: r.Seq, At: d.steady(r.At), Source: text(b.Source), Kind: text(string(b.Kind)), Error: text(b.Error)}
 	if b.Error != "" {
 		d.telemetry = append(d.telemetry, row)
 		return

@@ -3,8 +3,8 @@ package ingest
 import (
 	"context"
 
+	"linktrial/orchestrator/ingest/ingestdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // noteWindows makes the common windows of the attempts that a delivery may have
@@ -27,7 +27,7 @@ func (in *Ingester) tryWindows(ctx context.Context, d *delivery) error {
 	}
 	attempts := d.attemptsEnded
 	if len(d.transfersReceived) > 0 {
-		rows, err := in.cfg.Store.AttemptsOfTransfers(ctx, dbsqlc.AttemptsOfTransfersParams{RunID: d.run, Transfers: d.transfersReceived})
+		rows, err := in.db.AttemptsOfTransfers(ctx, ingestdb.AttemptsOfTransfersParams{RunID: d.run, Transfers: d.transfersReceived})
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 	"linktrial/orchestrator/fleet"
 	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/library"
+	"linktrial/orchestrator/rpc/rpcdb"
 	"linktrial/orchestrator/signing"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/storetest"
@@ -123,7 +124,7 @@ func (r *rig) sheet(run string) *runsheet.Sheet {
 
 func (r *rig) empty() {
 	r.t.Helper()
-	all, err := r.store.NewestOverviews(r.t.Context(), 10)
+	all, err := rpcdb.New(r.store).NewestOverviews(r.t.Context(), 10)
 	require.NoError(r.t, err)
 	require.Empty(r.t, all, "a refused plan was queued")
 }

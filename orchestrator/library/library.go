@@ -22,10 +22,10 @@ import (
 	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/launch"
+	"linktrial/orchestrator/library/librarydb"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/sheet"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // Config says what the library works on.
@@ -52,6 +52,7 @@ type Config struct {
 // several goroutines.
 type Library struct {
 	cfg     Config
+	db      *librarydb.Queries
 	log     *slog.Logger
 	shipped map[string][]byte
 	began   time.Time
@@ -100,7 +101,7 @@ func Start(ctx context.Context, cfg Config) (*Library, error) {
 	if cfg.Settle == 0 {
 		cfg.Settle = 10 * time.Second
 	}
-	l := &Library{cfg: cfg, log: cfg.Logger, shipped: map[string][]byte{}, began: cfg.Now(), wake: make(chan struct{}, 1)}
+	l := &Library{cfg: cfg, db: librarydb.New(cfg.Store), log: cfg.Logger, shipped: map[string][]byte{}, began: cfg.Now(), wake: make(chan struct{}, 1)}
 	if cfg.Shipped != nil {
 		files, err := fs.Glob(cfg.Shipped, "*.yaml")
 		if err != nil {
@@ -127,7 +128,7 @@ func (l *Library) Stop() { l.stop() }
 
 // List returns all plans without their text, saved ones first, each kind by name.
 func (l *Library) List(ctx context.Context) ([]Plan, error) {
-	rows, err := l.cfg.Store.SavedPlans(ctx)
+	rows, err := l.db.SavedPlans(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list plans: %w", err)
 	}
@@ -150,7 +151,7 @@ func (l *Library) List(ctx context.Context) ([]Plan, error) {
 	return out, nil
 }
 
-func saved(r dbsqlc.SavedPlan) Plan {
+func saved(r librarydb.SavedPlan) Plan {
 	return Plan{Name: r.Name, Changed: r.ChangedAt, Revision: int(r.Revision), Text: r.Text}
 }
 
@@ -191,7 +192,7 @@ func (l *Library) Get(ctx context.Context, name string) (Plan, error) {
 	if text, ok := l.shipped[name]; ok {
 		return l.describe(ctx, Plan{Name: name, Shipped: true, Text: text}), nil
 	}
-	r, err := l.cfg.Store.SavedPlan(ctx, name)
+	r, err := l.db.SavedPlan(ctx, name)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Plan{}, fmt.Errorf("plan %q: %w", name, ErrNotFound)
 	}
@@ -222,9 +223,9 @@ func (l *Library) Save(ctx context.Context, name string, text []byte, revision i
 	var n int64
 	var err error
 	if revision == 0 {
-		n, err = l.cfg.Store.InsertSavedPlan(ctx, dbsqlc.InsertSavedPlanParams{Name: name, Text: text, ChangedAt: l.cfg.Now()})
+		n, err = l.db.InsertSavedPlan(ctx, librarydb.InsertSavedPlanParams{Name: name, Text: text, ChangedAt: l.cfg.Now()})
 	} else {
-		n, err = l.cfg.Store.UpdateSavedPlan(ctx, dbsqlc.UpdateSavedPlanParams{Name: name, Text: text, ChangedAt: l.cfg.Now(), Revision: int32(min(revision, 1<<31-1))})
+		n, err = l.db.UpdateSavedPlan(ctx, librarydb.UpdateSavedPlanParams{Name: name, Text: text, ChangedAt: l.cfg.Now(), Revision: int32(min(revision, 1<<31-1))})
 	}
 	if err != nil {
 		return Plan{}, fmt.Errorf("save plan %s: %w", name, err)
@@ -247,7 +248,7 @@ func (l *Library) Delete(ctx context.Context, name string) error {
 	if _, ok := l.shipped[name]; ok {
 		return fmt.Errorf("plan %q %w", name, ErrShipped)
 	}
-	n, err := l.cfg.Store.DeleteSavedPlan(ctx, name)
+	n, err := l.db.DeleteSavedPlan(ctx, name)
 	if err != nil {
 		return fmt.Errorf("delete plan %s: %w", name, err)
 	}

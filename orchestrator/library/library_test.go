@@ -17,8 +17,8 @@ import (
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/launch"
+	"linktrial/orchestrator/library/librarydb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 	"linktrial/protocols/contract"
 )
@@ -98,7 +98,7 @@ func newRig(t *testing.T, s *store.Store) *rig {
 			}
 			id := fmt.Sprintf("camp%d", len(r.started))
 			r.started = append(r.started, p.File+" "+p.Name+" "+string(p.Text))
-			return launch.Started{Campaign: id}, s.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: "x", Plan: "x", PlanFile: p.File, PlanText: p.Text, PlanHash: hashOf(p.Text)})
+			return launch.Started{Campaign: id}, s.InsertCampaign(ctx, store.InsertCampaignParams{ID: id, Name: "x", Plan: "x", PlanFile: p.File, PlanText: p.Text, PlanHash: hashOf(p.Text)})
 		})}
 	r.start()
 	return r
@@ -405,11 +405,11 @@ func TestCrashDuringAStart(t *testing.T) {
 			x, err := r.Schedule(ctx, Order{Plan: "demo", At: r.clock.now().Add(time.Minute)})
 			require.NoError(t, err)
 			r.Stop()
-			n, err := s.ClaimSchedule(ctx, x.ID)
+			n, err := librarydb.New(s).ClaimSchedule(ctx, x.ID)
 			require.NoError(t, err)
 			require.EqualValues(t, 1, n)
 			if begun {
-				require.NoError(t, s.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: "there", Name: "x", Plan: "x", PlanFile: "demo.yaml", PlanText: []byte(good), PlanHash: hashOf([]byte(good))}))
+				require.NoError(t, s.InsertCampaign(ctx, store.InsertCampaignParams{ID: "there", Name: "x", Plan: "x", PlanFile: "demo.yaml", PlanText: []byte(good), PlanHash: hashOf([]byte(good))}))
 			}
 			r.clock.move(time.Minute)
 			r.start()
@@ -474,7 +474,7 @@ func TestStopBeforeAStart(t *testing.T) {
 	require.NoError(t, err)
 	r.Stop()
 	r.clock.move(time.Minute)
-	open, err := r.cfg.Store.OpenSchedules(ctx)
+	open, err := r.db.OpenSchedules(ctx)
 	require.NoError(t, err)
 	require.Len(t, open, 1)
 	ctx, stop := context.WithCancel(ctx)

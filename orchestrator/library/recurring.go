@@ -12,8 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"linktrial/internal/unit"
+	"linktrial/orchestrator/library/librarydb"
 	"linktrial/orchestrator/library/recurrence"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store"
 )
 
 // RecurrenceState is how a rule stands.
@@ -90,7 +91,7 @@ func (l *Library) Recur(ctx context.Context, text string, order Order) (Recurren
 	if _, err := withSeedOf(2, p.Text); err != nil {
 		return Recurrence{}, fmt.Errorf("plan %s: %w: %w", name, ErrRefused, err)
 	}
-	all, err := l.cfg.Store.Recurrences(ctx)
+	all, err := l.db.Recurrences(ctx)
 	if err != nil {
 		return Recurrence{}, fmt.Errorf("recurrences: %w", err)
 	}
@@ -99,7 +100,7 @@ func (l *Library) Recur(ctx context.Context, text string, order Order) (Recurren
 	}
 	r := Recurrence{ID: newID(), Plan: name, Rule: rule.String(), Name: order.Name, By: order.By, State: Active, Next: next, Message: crowded(next, total)}
 	now := l.cfg.Now()
-	if err := l.cfg.Store.InsertRecurrence(ctx, dbsqlc.InsertRecurrenceParams{ID: r.ID, Plan: name, PlanText: p.Text, Rule: r.Rule,
+	if err := l.db.InsertRecurrence(ctx, librarydb.InsertRecurrenceParams{ID: r.ID, Plan: name, PlanText: p.Text, Rule: r.Rule,
 		EstimatedSeconds: total.Seconds(), Name: order.Name, GivenBy: order.By, GivenAt: now, EnteredUntil: now, PatienceSeconds: order.Patience.Seconds()}); err != nil {
 		return Recurrence{}, fmt.Errorf("schedule plan %s: %w", name, err)
 	}
@@ -122,17 +123,17 @@ func crowded(next []time.Time, total time.Duration) string {
 // Recurrences lists all rules that were not removed, in the order in which they
 // were made.
 func (l *Library) Recurrences(ctx context.Context) ([]Recurrence, error) {
-	rows, err := l.cfg.Store.Recurrences(ctx)
+	rows, err := l.db.Recurrences(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("recurrences: %w", err)
 	}
-	ended, err := l.cfg.Store.LastStarts(ctx, lastShown)
+	ended, err := l.db.LastStarts(ctx, lastShown)
 	if err != nil {
 		return nil, fmt.Errorf("last starts: %w", err)
 	}
 	last := map[string][]Scheduled{}
 	for _, r := range ended {
-		last[*r.RecurrenceID] = append(last[*r.RecurrenceID], asScheduled(dbsqlc.SchedulesRow(r)))
+		last[*r.RecurrenceID] = append(last[*r.RecurrenceID], asScheduled(librarydb.SchedulesRow(r)))
 	}
 	out := make([]Recurrence, len(rows))
 	for i, r := range rows {
@@ -174,9 +175,10 @@ func (l *Library) setRecurrence(ctx context.Context, id string, to RecurrenceSta
 		states[i] = string(s)
 	}
 	var changed int64
-	err := l.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
+	err := l.cfg.Store.InTx(ctx, func(tx store.Conn) error {
+		q := librarydb.New(tx)
 		var err error
-		changed, err = q.SetRecurrence(ctx, dbsqlc.SetRecurrenceParams{ID: id, State: string(to), Now: l.cfg.Now(), FromStates: states})
+		changed, err = q.SetRecurrence(ctx, librarydb.SetRecurrenceParams{ID: id, State: string(to), Now: l.cfg.Now(), FromStates: states})
 		if err != nil || changed == 0 || to == Active {
 			return err
 		}
@@ -191,7 +193,7 @@ func (l *Library) setRecurrence(ctx context.Context, id string, to RecurrenceSta
 		l.look()
 		return nil
 	}
-	r, err := l.cfg.Store.Recurrence(ctx, id)
+	r, err := l.db.Recurrence(ctx, id)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && r.State == string(removed) {
 		return fmt.Errorf("repeated schedule %q: %w", id, ErrNotFound)
 	}
@@ -203,7 +205,7 @@ func (l *Library) setRecurrence(ctx context.Context, id string, to RecurrenceSta
 
 // enterStarts enters the next start of each rule that has none waiting.
 func (l *Library) enterStarts(ctx context.Context) error {
-	rows, err := l.cfg.Store.RecurrencesToEnter(ctx)
+	rows, err := l.db.RecurrencesToEnter(ctx)
 	if err != nil {
 		return fmt.Errorf("recurrences: %w", err)
 	}
@@ -216,14 +218,14 @@ func (l *Library) enterStarts(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (l *Library) enterStart(ctx context.Context, r *dbsqlc.RecurrencesToEnterRow) error {
+func (l *Library) enterStart(ctx context.Context, r *librarydb.RecurrencesToEnterRow) error {
 	rule, err := recurrence.Parse(r.Rule, r.EnteredUntil)
 	if err != nil {
 		return err
 	}
 	at, ok := rule.Next(r.EnteredUntil)
 	if !ok {
-		_, err := l.cfg.Store.SetRecurrence(ctx, dbsqlc.SetRecurrenceParams{ID: r.ID, State: string(Ended), Now: l.cfg.Now(), FromStates: []string{string(Active)}})
+		_, err := l.db.SetRecurrence(ctx, librarydb.SetRecurrenceParams{ID: r.ID, State: string(Ended), Now: l.cfg.Now(), FromStates: []string{string(Active)}})
 		return err
 	}
 	at, message := lastMissed(rule, at, l.cfg.Now())
@@ -232,7 +234,7 @@ func (l *Library) enterStart(ctx context.Context, r *dbsqlc.RecurrencesToEnterRo
 		return err
 	}
 	name := fmt.Sprintf("%s, %s", cmp.Or(r.Name, titleOf(r.PlanText), r.Plan), unit.Moment(at))
-	_, err = l.cfg.Store.EnterStart(ctx, dbsqlc.EnterStartParams{ID: newID(), RecurrenceID: r.ID, StartAt: at, PlanText: text,
+	_, err = l.db.EnterStart(ctx, librarydb.EnterStartParams{ID: newID(), RecurrenceID: r.ID, StartAt: at, PlanText: text,
 		Name: name, GivenAt: l.cfg.Now(), Message: message, Number: r.Entered + 1})
 	return err
 }
@@ -261,7 +263,7 @@ func (l *Library) formerUnderWay(ctx context.Context, recurrenceID *string) (str
 	if recurrenceID == nil {
 		return "", nil
 	}
-	runs, err := l.cfg.Store.FormerStillOpen(ctx, recurrenceID)
+	runs, err := l.db.FormerStillOpen(ctx, recurrenceID)
 	if err != nil || len(runs) == 0 {
 		return "", err
 	}

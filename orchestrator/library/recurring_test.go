@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/launch"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 )
 
@@ -133,7 +133,7 @@ func TestRecurrenceSkips(t *testing.T) {
 	})
 	end := func(run string) {
 		t.Helper()
-		ended, err := s.SetEnded(ctx, dbsqlc.SetEndedParams{ID: run, State: "completed"})
+		ended, err := campaigndb.New(s).SetEnded(ctx, campaigndb.SetEndedParams{ID: run, State: "completed"})
 		require.NoError(t, err)
 		require.EqualValues(t, 1, ended)
 	}

@@ -14,8 +14,8 @@ import (
 	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/launch"
+	"linktrial/orchestrator/library/librarydb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // State of a scheduled plan.
@@ -112,7 +112,7 @@ func (l *Library) Schedule(ctx context.Context, order Order) (Scheduled, error) 
 		return Scheduled{}, err
 	}
 	s := Scheduled{ID: newID(), Plan: name, At: at.UTC().Truncate(time.Microsecond), Name: order.Name, By: order.By, State: Waiting, Message: message, Patience: order.Patience}
-	if err := l.cfg.Store.InsertSchedule(ctx, dbsqlc.InsertScheduleParams{ID: s.ID, Plan: name, PlanText: p.Text, PlanHash: hashOf(p.Text), StartAt: s.At,
+	if err := l.db.InsertSchedule(ctx, librarydb.InsertScheduleParams{ID: s.ID, Plan: name, PlanText: p.Text, PlanHash: hashOf(p.Text), StartAt: s.At,
 		EstimatedSeconds: total.Seconds(), Name: s.Name, GivenBy: s.By, GivenAt: now, Message: message, PatienceSeconds: s.Patience.Seconds()}); err != nil {
 		return Scheduled{}, fmt.Errorf("schedule plan %s: %w", name, err)
 	}
@@ -150,7 +150,7 @@ func (l *Library) look() {
 // the time, or begin before this one has ended. Runs wait for one another, so an
 // overlap is no reason to refuse.
 func (l *Library) overlaps(ctx context.Context, at time.Time, total time.Duration) (string, error) {
-	open, err := l.cfg.Store.OpenSchedules(ctx)
+	open, err := l.db.OpenSchedules(ctx)
 	if err != nil {
 		return "", fmt.Errorf("schedules: %w", err)
 	}
@@ -170,7 +170,7 @@ func (l *Library) overlaps(ctx context.Context, at time.Time, total time.Duratio
 // Schedules lists the schedules that wait, the next first, and then those that
 // have ended, the newest first.
 func (l *Library) Schedules(ctx context.Context) ([]Scheduled, error) {
-	rows, err := l.cfg.Store.Schedules(ctx, maxListed)
+	rows, err := l.db.Schedules(ctx, maxListed)
 	if err != nil {
 		return nil, fmt.Errorf("schedules: %w", err)
 	}
@@ -181,7 +181,7 @@ func (l *Library) Schedules(ctx context.Context) ([]Scheduled, error) {
 	return out, nil
 }
 
-func asScheduled(r dbsqlc.SchedulesRow) Scheduled {
+func asScheduled(r librarydb.SchedulesRow) Scheduled {
 	out := Scheduled{ID: r.ID, Plan: r.Plan, At: r.StartAt.UTC(), Name: r.Name, By: r.GivenBy, State: State(r.State), Message: r.Message, Patience: patience(r.PatienceSeconds)}
 	if r.State == string(starting) {
 		out.State = Waiting // it leaves this state within moments
@@ -202,7 +202,7 @@ func (l *Library) Cancel(ctx context.Context, id string) error {
 		if err != nil || n > 0 {
 			return err
 		}
-		r, err := l.cfg.Store.Schedule(ctx, id)
+		r, err := l.db.Schedule(ctx, id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("schedule %q: %w", id, ErrNotFound)
 		}
@@ -224,11 +224,11 @@ const tryTime = 20 * time.Millisecond
 
 func (l *Library) end(ctx context.Context, id string, from, to State, message, campaign string) (int64, error) {
 	now := l.cfg.Now()
-	p := dbsqlc.EndScheduleParams{ID: id, FromState: string(from), State: string(to), Message: message, EndedAt: &now}
+	p := librarydb.EndScheduleParams{ID: id, FromState: string(from), State: string(to), Message: message, EndedAt: &now}
 	if campaign != "" {
 		p.CampaignID = &campaign
 	}
-	n, err := l.cfg.Store.EndSchedule(ctx, p)
+	n, err := l.db.EndSchedule(ctx, p)
 	if err != nil {
 		return 0, fmt.Errorf("schedule %s: %w", id, err)
 	}
@@ -242,7 +242,7 @@ func (l *Library) end(ctx context.Context, id string, from, to State, message, c
 // it was killed: as started where the campaign is in the store, otherwise as
 // missed.
 func (l *Library) resolveClaimed(ctx context.Context) error {
-	open, err := l.cfg.Store.OpenSchedules(ctx)
+	open, err := l.db.OpenSchedules(ctx)
 	if err != nil {
 		return fmt.Errorf("schedules: %w", err)
 	}
@@ -250,7 +250,7 @@ func (l *Library) resolveClaimed(ctx context.Context) error {
 		if State(o.State) != starting {
 			continue
 		}
-		ids, err := l.cfg.Store.CampaignStartedSince(ctx, dbsqlc.CampaignStartedSinceParams{PlanHash: o.PlanHash, PlanFile: fileOf(o.Plan), CreatedAt: *o.ClaimedAt})
+		ids, err := l.db.CampaignStartedSince(ctx, librarydb.CampaignStartedSinceParams{PlanHash: o.PlanHash, PlanFile: fileOf(o.Plan), CreatedAt: *o.ClaimedAt})
 		if err != nil {
 			return fmt.Errorf("schedule %s: %w", o.ID, err)
 		}
@@ -310,7 +310,7 @@ func (l *Library) turn(ctx context.Context) error {
 // next returns how long it takes until a schedule may be due.
 func (l *Library) next(ctx context.Context) time.Duration {
 	d := checkEvery
-	open, err := l.cfg.Store.OpenSchedules(ctx)
+	open, err := l.db.OpenSchedules(ctx)
 	if err != nil || len(open) == 0 {
 		return d
 	}
@@ -328,7 +328,7 @@ func (l *Library) next(ctx context.Context) time.Duration {
 // startDue marks the schedules that were missed and, where start is true, starts
 // those that are due.
 func (l *Library) startDue(ctx context.Context, start bool) error {
-	open, err := l.cfg.Store.OpenSchedules(ctx)
+	open, err := l.db.OpenSchedules(ctx)
 	if err != nil {
 		return fmt.Errorf("schedules: %w", err)
 	}
@@ -354,7 +354,7 @@ func (l *Library) startDue(ctx context.Context, start bool) error {
 }
 
 // missed is the message of a schedule that was found so long after its time.
-func missed(o *dbsqlc.Schedule, after time.Duration) string {
+func missed(o *librarydb.Schedule, after time.Duration) string {
 	text := fmt.Sprintf("the orchestrator was not running then; found %s later, and this plan starts at most %s late", after.Round(time.Second), patience(o.PatienceSeconds))
 	if o.RecurrenceID != nil && o.Message != "" {
 		text += "; " + o.Message
@@ -364,7 +364,7 @@ func missed(o *dbsqlc.Schedule, after time.Duration) string {
 
 // start starts one plan, or puts it off where nodes are missing and the schedule's patience
 // is not at its end. A claimed schedule is ended even where ctx ends meanwhile.
-func (l *Library) start(ctx context.Context, o dbsqlc.Schedule) error {
+func (l *Library) start(ctx context.Context, o librarydb.Schedule) error {
 	if former, err := l.formerUnderWay(ctx, o.RecurrenceID); err != nil {
 		return err
 	} else if former != "" {
@@ -373,12 +373,12 @@ func (l *Library) start(ctx context.Context, o dbsqlc.Schedule) error {
 	}
 	// A claim that ctx's end interrupts could have been made, with nobody who knows.
 	keep := context.WithoutCancel(ctx)
-	if n, err := l.cfg.Store.ClaimSchedule(keep, o.ID); err != nil || n == 0 {
+	if n, err := l.db.ClaimSchedule(keep, o.ID); err != nil || n == 0 {
 		return err // cancelled meanwhile
 	}
 	ahead := l.cfg.Ahead()
 	if ctx.Err() != nil { // nothing has begun: the next start of the orchestrator tries it again
-		return errors.Join(ctx.Err(), l.cfg.Store.PostponeSchedule(keep, dbsqlc.PostponeScheduleParams{ID: o.ID, Message: o.Message}))
+		return errors.Join(ctx.Err(), l.db.PostponeSchedule(keep, librarydb.PostponeScheduleParams{ID: o.ID, Message: o.Message}))
 	}
 	until := o.StartAt.Add(patience(o.PatienceSeconds))
 	started, err := l.cfg.Launcher.Start(ctx, launch.Request{File: fileOf(o.Plan), Text: o.PlanText, Name: o.Name})
@@ -386,7 +386,7 @@ func (l *Library) start(ctx context.Context, o dbsqlc.Schedule) error {
 	var faults yamldoc.Problems
 	switch {
 	case errors.As(err, &missing) && l.cfg.Now().Before(until):
-		err = l.cfg.Store.PostponeSchedule(keep, dbsqlc.PostponeScheduleParams{ID: o.ID, Message: fmt.Sprintf("is tried until %s: %s", unit.Clock(until), missing)})
+		err = l.db.PostponeSchedule(keep, librarydb.PostponeScheduleParams{ID: o.ID, Message: fmt.Sprintf("is tried until %s: %s", unit.Clock(until), missing)})
 	case errors.As(err, &missing):
 		_, err = l.end(keep, o.ID, starting, Failed, fmt.Sprintf("could not start within %s: %s", patience(o.PatienceSeconds), missing), "")
 	case errors.As(err, &faults):

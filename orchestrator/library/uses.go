@@ -13,7 +13,7 @@ import (
 // Uses lists the saved plans that name a radio. Of a plan with faults, which names its
 // radios in a way that is not known, any mention counts.
 func (l *Library) Uses(ctx context.Context, radio string) ([]string, error) {
-	rows, err := l.cfg.Store.SavedPlans(ctx)
+	rows, err := l.db.SavedPlans(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list plans: %w", err)
 	}

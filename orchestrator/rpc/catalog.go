@@ -21,7 +21,7 @@ import (
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/rpc/reply"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/rpc/rpcdb"
 )
 
 // Drivers is what is known of protocol drivers on the orchestrator's machine.
@@ -158,7 +158,7 @@ func (s *catalogs) ListProtocols(ctx context.Context, _ *connect.Request[linktri
 	if err != nil {
 		return nil, reply.Told(ctx, s.cfg.Logger, "list protocols", err)
 	}
-	rows, err := s.cfg.Store.ConformanceResults(ctx)
+	rows, err := rpcdb.New(s.cfg.Store).ConformanceResults(ctx)
 	if err != nil {
 		return nil, s.fault(ctx, "list protocols", err)
 	}
@@ -188,7 +188,7 @@ type keptCheck struct {
 	Seconds float64 `json:"seconds"`
 }
 
-func asConformance(r *dbsqlc.Conformance) (*linktrialv1.ConformanceResult, error) {
+func asConformance(r *rpcdb.Conformance) (*linktrialv1.ConformanceResult, error) {
 	var kept []keptCheck
 	if err := json.Unmarshal(r.Checks, &kept); err != nil {
 		return nil, fmt.Errorf("conformance result of %s: %w", r.Driver, err)
@@ -274,7 +274,7 @@ func (s *catalogs) keep(ctx context.Context, name string, at time.Time, result *
 	if err != nil {
 		return err
 	}
-	return s.cfg.Store.KeepConformance(ctx, dbsqlc.KeepConformanceParams{Driver: name, Version: result.Version, Sha256: result.Sha256, CheckedAt: at, Checks: b})
+	return rpcdb.New(s.cfg.Store).KeepConformance(ctx, rpcdb.KeepConformanceParams{Driver: name, Version: result.Version, Sha256: result.Sha256, CheckedAt: at, Checks: b})
 }
 
 // begin sees to it that one suite runs at a time, and none beside a run: it

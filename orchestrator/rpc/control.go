@@ -11,7 +11,8 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/runcommand"
 	"linktrial/orchestrator/campaign"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/rpc/rpcdb"
+	"linktrial/orchestrator/store"
 )
 
 // control is ControlService.
@@ -113,9 +114,9 @@ func (s *control) ListCommands(ctx context.Context, req *connect.Request[linktri
 		return nil, s.cfg.answer(ctx, "list commands", err)
 	}
 	out := &linktrialv1.ListCommandsResponse{}
-	err = s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+	err = s.cfg.Store.Snapshot(ctx, func(tx store.Conn) error {
 		var err error
-		out.Commands, err = readCommands(ctx, q, id)
+		out.Commands, err = readCommands(ctx, tx, id)
 		return err
 	})
 	if err != nil {
@@ -125,12 +126,12 @@ func (s *control) ListCommands(ctx context.Context, req *connect.Request[linktri
 }
 
 // readCommands reads the commands and the marks of a run, oldest first.
-func readCommands(ctx context.Context, q *dbsqlc.Queries, run string) ([]*linktrialv1.Command, error) {
-	states, err := q.CommandStates(ctx, run)
+func readCommands(ctx context.Context, conn store.Conn, run string) ([]*linktrialv1.Command, error) {
+	states, err := campaign.Commands(ctx, conn, run)
 	if err != nil {
 		return nil, err
 	}
-	marks, err := q.Marks(ctx, run)
+	marks, err := rpcdb.New(conn).Marks(ctx, run)
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,9 @@ import (
 	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/rpc/results"
+	"linktrial/orchestrator/rpc/rpcdb"
 	"linktrial/orchestrator/sheet"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store"
 )
 
 // operators is OperatorService.
@@ -120,14 +121,14 @@ func (s *operators) ListRuns(ctx context.Context, req *connect.Request[linktrial
 	if limit <= 0 {
 		limit = 100
 	}
-	var rows []dbsqlc.RunOverview
+	var rows []rpcdb.RunOverview
 	var err error
 	if c := req.Msg.CampaignId; req.Msg.Open {
-		rows, err = s.cfg.Store.OpenOverviews(ctx, dbsqlc.OpenOverviewsParams{CampaignID: c, Count: limit})
+		rows, err = rpcdb.New(s.cfg.Store).OpenOverviews(ctx, rpcdb.OpenOverviewsParams{CampaignID: c, Count: limit})
 	} else if c != "" {
-		rows, err = s.cfg.Store.CampaignOverviewNewestFirst(ctx, dbsqlc.CampaignOverviewNewestFirstParams{CampaignID: c, Limit: limit})
+		rows, err = rpcdb.New(s.cfg.Store).CampaignOverviewNewestFirst(ctx, rpcdb.CampaignOverviewNewestFirstParams{CampaignID: c, Limit: limit})
 	} else {
-		rows, err = s.cfg.Store.NewestOverviews(ctx, limit)
+		rows, err = rpcdb.New(s.cfg.Store).NewestOverviews(ctx, limit)
 	}
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "list runs", err)
@@ -139,11 +140,11 @@ func (s *operators) ListRuns(ctx context.Context, req *connect.Request[linktrial
 	out := &linktrialv1.ListRunsResponse{}
 	guestsEnded := map[string]bool{} // by campaign in virtual time
 	for i := range rows {
-		r := s.run(&rows[i])
+		r := s.run((*store.RunOverview)(&rows[i]))
 		if r.Virtual && r.Ended == nil {
 			over, known := guestsEnded[r.CampaignId]
 			if !known {
-				if over, err = s.cfg.Store.GuestsEnded(ctx, r.CampaignId); err != nil {
+				if over, err = rpcdb.New(s.cfg.Store).GuestsEnded(ctx, r.CampaignId); err != nil {
 					return nil, s.cfg.answer(ctx, "list runs", err)
 				}
 				guestsEnded[r.CampaignId] = over
@@ -159,7 +160,7 @@ func (s *operators) ListRuns(ctx context.Context, req *connect.Request[linktrial
 
 // openSettings returns the settings of runs that have not ended, by the hash of their
 // sheets. The store keeps these sheets in memory; those of all runs are too many.
-func (s *operators) openSettings(ctx context.Context, rows []dbsqlc.RunOverview) (map[string]string, error) {
+func (s *operators) openSettings(ctx context.Context, rows []rpcdb.RunOverview) (map[string]string, error) {
 	var runs, hashes []string
 	for i := range rows {
 		if rows[i].EndedAt == nil {
@@ -179,7 +180,7 @@ func (s *operators) openSettings(ctx context.Context, rows []dbsqlc.RunOverview)
 
 // run is a run as calls answer with it. How long a run in virtual time still takes is
 // known only to the rehearsal that runs it.
-func (s *operators) run(o *dbsqlc.RunOverview) *linktrialv1.Run {
+func (s *operators) run(o *store.RunOverview) *linktrialv1.Run {
 	r := reply.Run(o)
 	if r.Virtual = s.cfg.Engine.Nodes.AnyVirtual(o.Nodes); r.Virtual {
 		r.EstimatedSecondsLeft = 0
@@ -234,7 +235,7 @@ func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv
 }
 
 func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv1.ListNodesRequest]) (*connect.Response[linktrialv1.ListNodesResponse], error) {
-	clocks, err := s.cfg.Store.LatestClockOffsets(ctx)
+	clocks, err := rpcdb.New(s.cfg.Store).LatestClockOffsets(ctx)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "list nodes", err)
 	}

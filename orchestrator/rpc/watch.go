@@ -19,8 +19,8 @@ import (
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/rpc/reply"
+	"linktrial/orchestrator/rpc/rpcdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 const (
@@ -168,23 +168,24 @@ func (w *watcher) sendChanges(ctx context.Context) (bool, error) {
 
 // stored is what the store has of a run that may not have been sent yet.
 type stored struct {
-	overview      dbsqlc.RunOverview
-	attempts      []dbsqlc.AttemptsAfterRow // that have ended since, and those that run
+	overview      store.RunOverview
+	attempts      []rpcdb.AttemptsAfterRow  // that have ended since, and those that run
 	flows         map[[2]int32][]store.Flow // by trial and attempt
-	misbehaviours []dbsqlc.MisbehavioursRow
+	misbehaviours []rpcdb.MisbehavioursRow
 	extras        extras
 }
 
 // read reads what the store has of a run, all of it at one moment.
 func (w *watcher) read(ctx context.Context, id string, x *watched) (*stored, error) {
 	r := &stored{}
-	err := w.s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+	err := w.s.cfg.Store.Snapshot(ctx, func(tx store.Conn) error {
 		var err error
-		if r.overview, err = q.RunOverview(ctx, id); err != nil {
+		q := rpcdb.New(tx)
+		if r.overview, err = tx.RunOverview(ctx, id); err != nil {
 			return err
 		}
 		if x.sheet == nil {
-			b, err := q.RunSheet(ctx, id)
+			b, err := tx.RunSheet(ctx, id)
 			if err != nil {
 				return err
 			}
@@ -192,16 +193,16 @@ func (w *watcher) read(ctx context.Context, id string, x *watched) (*stored, err
 				return err
 			}
 		}
-		if r.attempts, err = q.AttemptsAfter(ctx, dbsqlc.AttemptsAfterParams{RunID: id, AfterSeq: x.endedSeq}); err != nil {
+		if r.attempts, err = q.AttemptsAfter(ctx, rpcdb.AttemptsAfterParams{RunID: id, AfterSeq: x.endedSeq}); err != nil {
 			return err
 		}
-		if r.flows, err = flowsOf(ctx, q, id, r.attempts); err != nil {
+		if r.flows, err = flowsOf(ctx, tx, id, r.attempts); err != nil {
 			return err
 		}
 		if r.misbehaviours, err = q.Misbehaviours(ctx, id); err != nil {
 			return err
 		}
-		r.extras, err = w.readExtras(ctx, q, id, x, &r.overview)
+		r.extras, err = w.readExtras(ctx, tx, id, x, &r.overview)
 		return err
 	})
 	if err != nil {
@@ -212,7 +213,7 @@ func (w *watcher) read(ctx context.Context, id string, x *watched) (*stored, err
 
 // flowsOf returns the flows of attempts of a run, with one query however many there are:
 // who opens the page of a run that has ended gets thousands.
-func flowsOf(ctx context.Context, q *dbsqlc.Queries, run string, attempts []dbsqlc.AttemptsAfterRow) (map[[2]int32][]store.Flow, error) {
+func flowsOf(ctx context.Context, conn store.Conn, run string, attempts []rpcdb.AttemptsAfterRow) (map[[2]int32][]store.Flow, error) {
 	out := map[[2]int32][]store.Flow{}
 	if len(attempts) == 0 {
 		return out, nil
@@ -225,7 +226,7 @@ func flowsOf(ctx context.Context, q *dbsqlc.Queries, run string, attempts []dbsq
 		trials = append(trials, a.Trial)
 	}
 	slices.Sort(trials)
-	rows, err := q.FlowsOfTrials(ctx, dbsqlc.FlowsOfTrialsParams{RunID: run, Trials: slices.Compact(trials)})
+	rows, err := conn.FlowsOfTrials(ctx, store.FlowsOfTrialsParams{RunID: run, Trials: slices.Compact(trials)})
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +272,7 @@ func (w *watcher) sendStored(ctx context.Context, id string, x *watched) error {
 	return w.sendRun(x, run)
 }
 
-func (w *watcher) sendMisbehaviours(id string, x *watched, rows []dbsqlc.MisbehavioursRow) error {
+func (w *watcher) sendMisbehaviours(id string, x *watched, rows []rpcdb.MisbehavioursRow) error {
 	for _, n := range rows {
 		if n.Seq <= x.misbehaviour[n.Node] {
 			continue
@@ -315,7 +316,7 @@ func (w *watcher) sendRun(x *watched, run *linktrialv1.Run) error {
 	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Run{Run: run}})
 }
 
-func (w *watcher) attempt(id string, x *watched, a *dbsqlc.AttemptsAfterRow, flows map[[2]int32][]store.Flow) error {
+func (w *watcher) attempt(id string, x *watched, a *rpcdb.AttemptsAfterRow, flows map[[2]int32][]store.Flow) error {
 	key := [2]int32{a.Attempt.Trial, a.Attempt.Attempt}
 	if a.Attempt.EndedSeq == nil {
 		if x.running == key {
@@ -332,9 +333,9 @@ func (w *watcher) attempt(id string, x *watched, a *dbsqlc.AttemptsAfterRow, flo
 	return w.ended(id, x, a, flows[key])
 }
 
-func (w *watcher) ended(id string, x *watched, a *dbsqlc.AttemptsAfterRow, flows []store.Flow) error {
+func (w *watcher) ended(id string, x *watched, a *rpcdb.AttemptsAfterRow, flows []store.Flow) error {
 	key := [2]int32{a.Attempt.Trial, a.Attempt.Attempt}
-	y, err := store.BuildAttempt(&a.Attempt, flows, &x.sheet.Trials[key[0]], x.marks.Of(key[0], key[1]))
+	y, err := store.BuildAttempt((*store.Attempt)(&a.Attempt), flows, &x.sheet.Trials[key[0]], x.marks.Of(key[0], key[1]))
 	if err != nil {
 		return fmt.Errorf("watch run %s: %w", id, err)
 	}

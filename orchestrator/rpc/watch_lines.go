@@ -12,8 +12,8 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/report/wording"
+	"linktrial/orchestrator/rpc/rpcdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 const (
@@ -25,14 +25,14 @@ const (
 
 // line is one record of a node's journal, without what makes it large. Its time is by
 // the node's clock as it was when the run began.
-type line dbsqlc.LinesAfterRow
+type line rpcdb.LinesAfterRow
 
 // steadyLines takes the steps of the nodes' clocks off the times of lines.
-func steadyLines(ctx context.Context, q *dbsqlc.Queries, run string, lines []line) error {
+func steadyLines(ctx context.Context, conn store.Conn, run string, lines []line) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	rows, err := q.ClockOffsets(ctx, run)
+	rows, err := conn.ClockOffsets(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (w *watcher) newestLines(ctx context.Context) error {
 	for _, id := range slices.Backward(w.order) {
 		x := w.runs[id]
 		x.lines = map[string]int64{}
-		rows, err := w.s.cfg.Store.NewestLines(ctx, dbsqlc.NewestLinesParams{RunID: id, Most: int32(max(left, 1))})
+		rows, err := rpcdb.New(w.s.cfg.Store).NewestLines(ctx, rpcdb.NewestLinesParams{RunID: id, Most: int32(max(left, 1))})
 		if err != nil {
 			return fmt.Errorf("watch run %s: %w", id, err)
 		}
@@ -59,7 +59,7 @@ func (w *watcher) newestLines(ctx context.Context) error {
 		for i, r := range rows {
 			lines[i] = line{Node: r.Node, Seq: r.Seq, At: r.At}
 		}
-		if err := steadyLines(ctx, w.s.cfg.Store.Queries, id, lines); err != nil {
+		if err := steadyLines(ctx, w.s.cfg.Store.Conn, id, lines); err != nil {
 			return fmt.Errorf("watch run %s: %w", id, err)
 		}
 		lines = inOrder(lines)
@@ -75,11 +75,11 @@ func (w *watcher) newestLines(ctx context.Context) error {
 	return nil
 }
 
-func linesAfter(ctx context.Context, q *dbsqlc.Queries, run string, nodes []string, after map[string]int64) ([]line, error) {
+func linesAfter(ctx context.Context, conn store.Conn, run string, nodes []string, after map[string]int64) ([]line, error) {
 	var out []line
 	for _, node := range nodes {
 		for last, more := after[node], true; more; {
-			rows, err := q.LinesAfter(ctx, dbsqlc.LinesAfterParams{RunID: run, Node: node, After: last, Most: linesAtOnce})
+			rows, err := rpcdb.New(conn).LinesAfter(ctx, rpcdb.LinesAfterParams{RunID: run, Node: node, After: last, Most: linesAtOnce})
 			if err != nil {
 				return nil, err
 			}
@@ -90,7 +90,7 @@ func linesAfter(ctx context.Context, q *dbsqlc.Queries, run string, nodes []stri
 			more = len(rows) == linesAtOnce
 		}
 	}
-	if err := steadyLines(ctx, q, run, out); err != nil {
+	if err := steadyLines(ctx, conn, run, out); err != nil {
 		return nil, err
 	}
 	return inOrder(out), nil

@@ -19,8 +19,8 @@ import (
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/rpc/rpcdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/protocols/contract"
 )
 
@@ -36,35 +36,36 @@ const (
 type extras struct {
 	commands    []*linktrialv1.Command
 	marks       store.Marks
-	marked      []dbsqlc.AttemptsAfterRow // attempts that were sent with another mark
+	marked      []rpcdb.AttemptsAfterRow // attempts that were sent with another mark
 	flows       map[[2]int32][]store.Flow
-	skipped     []dbsqlc.UnattemptedTrialsRow
-	unconfirmed []dbsqlc.UnconfirmedTrialsRow
+	skipped     []rpcdb.UnattemptedTrialsRow
+	unconfirmed []rpcdb.UnconfirmedTrialsRow
 	lines       []line
-	losses      []dbsqlc.ContactLoss
+	losses      []rpcdb.ContactLoss
 	state       campaign.State
 }
 
-func (w *watcher) readExtras(ctx context.Context, q *dbsqlc.Queries, id string, x *watched, o *dbsqlc.RunOverview) (extras, error) {
+func (w *watcher) readExtras(ctx context.Context, conn store.Conn, id string, x *watched, o *store.RunOverview) (extras, error) {
+	q := rpcdb.New(conn)
 	e := extras{state: campaign.State(o.State)}
 	var err error
-	if e.commands, err = readCommands(ctx, q, id); err != nil {
+	if e.commands, err = readCommands(ctx, conn, id); err != nil {
 		return e, err
 	}
-	if e.marks, err = store.ReadMarks(ctx, q, id); err != nil {
+	if e.marks, err = store.ReadMarks(ctx, conn, id); err != nil {
 		return e, err
 	}
 	for _, key := range changedMarks(x.marks, e.marks) {
-		a, err := q.AttemptOfTrial(ctx, dbsqlc.AttemptOfTrialParams{RunID: id, Trial: key[0], Attempt: key[1]})
+		a, err := q.AttemptOfTrial(ctx, rpcdb.AttemptOfTrialParams{RunID: id, Trial: key[0], Attempt: key[1]})
 		if err != nil {
 			return e, err
 		}
 		if a.Attempt.EndedSeq == nil || *a.Attempt.EndedSeq > x.endedSeq {
 			continue // it is sent for the first time, with its mark
 		}
-		e.marked = append(e.marked, dbsqlc.AttemptsAfterRow{Attempt: a.Attempt, Iteration: a.Iteration, Treatment: a.Treatment, Settled: true, Last: a.Last})
+		e.marked = append(e.marked, rpcdb.AttemptsAfterRow{Attempt: a.Attempt, Iteration: a.Iteration, Treatment: a.Treatment, Settled: true, Last: a.Last})
 	}
-	if e.flows, err = flowsOf(ctx, q, id, e.marked); err != nil {
+	if e.flows, err = flowsOf(ctx, conn, id, e.marked); err != nil {
 		return e, err
 	}
 	if e.losses, err = q.ContactLosses(ctx, id); err != nil {
@@ -83,7 +84,7 @@ func (w *watcher) readExtras(ctx context.Context, q *dbsqlc.Queries, id string, 
 		}
 	}
 	if w.journal {
-		e.lines, err = linesAfter(ctx, q, id, o.Nodes, x.lines)
+		e.lines, err = linesAfter(ctx, conn, id, o.Nodes, x.lines)
 	}
 	return e, err
 }
@@ -146,7 +147,7 @@ func (w *watcher) sendExtras(id string, x *watched, before store.Marks, e *extra
 
 // sendLosses sends a note for each time without contact that is over, also for those
 // that were over before anybody watched.
-func (w *watcher) sendLosses(id string, x *watched, losses []dbsqlc.ContactLoss) error {
+func (w *watcher) sendLosses(id string, x *watched, losses []rpcdb.ContactLoss) error {
 	for _, l := range losses {
 		key := l.Node + " " + l.LostAt.String()
 		if l.BackAt == nil || x.losses[key] {
@@ -162,7 +163,7 @@ func (w *watcher) sendLosses(id string, x *watched, losses []dbsqlc.ContactLoss)
 }
 
 // lossText describes a time without contact that is over, for people.
-func lossText(l *dbsqlc.ContactLoss) string {
+func lossText(l *rpcdb.ContactLoss) string {
 	const clock = "15:04:05"
 	from, to := l.LostAt.UTC(), l.BackAt.UTC()
 	text := fmt.Sprintf("contact with %s again: there was none from %s to %s UTC (%.0f s)", l.Node, from.Format(clock), to.Format(clock), to.Sub(from).Seconds())

@@ -104,14 +104,10 @@ func (c *runStates) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
 func (c *runStates) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	rows, err := c.store.RunsByState(ctx)
+	counts, err := campaign.CountRuns(ctx, c.store.Conn)
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(c.desc, err)
 		return
-	}
-	counts := map[campaign.State]int64{}
-	for _, r := range rows {
-		counts[campaign.State(r.State)] = r.N
 	}
 	for _, s := range []campaign.State{campaign.Queued, campaign.Preparing, campaign.Running, campaign.Collecting, campaign.Completed, campaign.Aborted, campaign.Stopped} {
 		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(counts[s]), string(s))

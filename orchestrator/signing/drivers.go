@@ -22,7 +22,7 @@ type NodeDriver struct {
 // Drivers returns the drivers that new sheets accept, the orchestrator's own
 // first, and those of all nodes that have registered.
 func (t *Trust) Drivers(ctx context.Context) (accepted []AcceptedDriver, onNodes []NodeDriver, err error) {
-	approved, err := t.cfg.Store.Approvals(ctx)
+	approved, err := t.db.Approvals(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,8 +15,8 @@ import (
 	"linktrial/internal/signature"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/signing/signingdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // Config is what a [Trust] works on.
@@ -31,6 +31,7 @@ type Config struct {
 // Trust decides which drivers new run sheets accept. Any number of goroutines may use it.
 type Trust struct {
 	cfg     Config
+	db      *signingdb.Queries
 	folders driverdigest.Cache
 }
 
@@ -39,7 +40,7 @@ func New(cfg Config) *Trust {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Trust{cfg: cfg}
+	return &Trust{cfg: cfg, db: signingdb.New(cfg.Store)}
 }
 
 // Keys are the public keys that agents are to trust, oldest first.
@@ -95,7 +96,7 @@ func (t *Trust) own(protocol string) (driverdigest.Digest, error) {
 // approved. It returns a problem, in words for people, for every protocol of which
 // no driver can be accepted.
 func (t *Trust) AddDigests(ctx context.Context, sheets []*runsheet.Sheet) (problems []string, err error) {
-	approved, err := t.cfg.Store.Approvals(ctx)
+	approved, err := t.db.Approvals(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("approved drivers: %w", err)
 	}
@@ -126,7 +127,7 @@ func (t *Trust) AddDigests(ctx context.Context, sheets []*runsheet.Sheet) (probl
 	return problems, nil
 }
 
-func (t *Trust) accepted(protocol string, approved []dbsqlc.DriverApproval) ([]string, error) {
+func (t *Trust) accepted(protocol string, approved []signingdb.DriverApproval) ([]string, error) {
 	var out []string
 	own, err := t.own(protocol)
 	if err == nil && own != "" {
@@ -158,7 +159,7 @@ func (t *Trust) Approve(ctx context.Context, protocol, digest, reason, by string
 	if is, err := t.isApproved(ctx, protocol, digest); err != nil || is {
 		return err
 	}
-	if err := t.cfg.Store.InsertApproval(ctx, dbsqlc.InsertApprovalParams{Protocol: protocol, Digest: digest, Approved: true, Reason: reason, GivenBy: by}); err != nil {
+	if err := t.db.InsertApproval(ctx, signingdb.InsertApprovalParams{Protocol: protocol, Digest: digest, Approved: true, Reason: reason, GivenBy: by}); err != nil {
 		return fmt.Errorf("approve driver: %w", err)
 	}
 	t.cfg.Logger.Info("driver approved", "protocol", protocol, "digest", digest, "by", by, "reason", reason)
@@ -180,7 +181,7 @@ func (t *Trust) Unapprove(ctx context.Context, protocol, digest, by string) erro
 		}
 		return fmt.Errorf("%w: %s@%s is not approved; 'linktrial protocol approvals' lists what is", ErrRefused, protocol, digest)
 	}
-	if err := t.cfg.Store.InsertApproval(ctx, dbsqlc.InsertApprovalParams{Protocol: protocol, Digest: digest, GivenBy: by}); err != nil {
+	if err := t.db.InsertApproval(ctx, signingdb.InsertApprovalParams{Protocol: protocol, Digest: digest, GivenBy: by}); err != nil {
 		return fmt.Errorf("unapprove driver: %w", err)
 	}
 	t.cfg.Logger.Info("approval of a driver withdrawn", "protocol", protocol, "digest", digest, "by", by)
@@ -198,11 +199,11 @@ func (t *Trust) known(protocol, digest string) error {
 }
 
 func (t *Trust) isApproved(ctx context.Context, protocol, digest string) (bool, error) {
-	approved, err := t.cfg.Store.Approvals(ctx)
+	approved, err := t.db.Approvals(ctx)
 	if err != nil {
 		return false, fmt.Errorf("approved drivers: %w", err)
 	}
-	return slices.ContainsFunc(approved, func(a dbsqlc.DriverApproval) bool { return a.Protocol == protocol && a.Digest == digest }), nil
+	return slices.ContainsFunc(approved, func(a signingdb.DriverApproval) bool { return a.Protocol == protocol && a.Digest == digest }), nil
 }
 
 // maxText bounds a reason, and the name of who gives it, in bytes.

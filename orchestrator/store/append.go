@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 	"linktrial/protocols/contract"
 )
 
@@ -17,7 +17,7 @@ type Batch struct {
 	First           int64 // number of the first record
 	Bytes           int64 // of the records, as delivered
 	Limit           int64 // of the node's journal of the run, in bytes
-	Journal         []dbsqlc.InsertJournalParams
+	Journal         []storedb.InsertJournalParams
 	Samples         []Sample
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 	"linktrial/protocols/contract"
 )
@@ -27,7 +26,7 @@ func appended(t *testing.T, url string) {
 		for i := range records {
 			digest := sha256.Sum256([]byte{byte(i)})
 			at := noon.AddDate(0, 0, int(i))
-			b.Journal = append(b.Journal, dbsqlc.InsertJournalParams{RunID: run, Node: "client", Seq: first + i, Type: "samples", At: at, Body: []byte(`{}`), Digest: digest[:]})
+			b.Journal = append(b.Journal, store.InsertJournalParams{RunID: run, Node: "client", Seq: first + i, Type: "samples", At: at, Body: []byte(`{}`), Digest: digest[:]})
 			x := store.Sample{At: at, RunID: run, Trial: trial, Attempt: 1, Side: "client", Figures: contract.Sample{ElapsedNS: i, SentBytes: 1}}
 			if i == 1 {
 				x.Figures.SRTTUS, x.Figures.PacingBPS, x.More = new(int64(7)), new(0.5), []byte(`{"x": 1}`)

@@ -11,14 +11,15 @@ import (
 
 	"linktrial/internal/auditchain"
 	"linktrial/internal/signature"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 )
 
 // AppendAudit adds an entry to the end of the audit log. It gives it its number and its
 // hash, and cuts its time to microseconds, which is what the database keeps. It returns
 // the entry as it is stored, and the number and hash of the one before it.
 func (s *Store) AppendAudit(ctx context.Context, e auditchain.Entry) (stored, before auditchain.Entry, err error) {
-	err = s.InTx(ctx, func(q *dbsqlc.Queries) error {
+	err = s.InTx(ctx, func(tx Conn) error {
+		q := tx.q
 		if err := q.LockAudit(ctx); err != nil {
 			return err
 		}
@@ -30,7 +31,7 @@ func (s *Store) AppendAudit(ctx context.Context, e auditchain.Entry) (stored, be
 		copy(before.Hash[:], last.Hash) // of no entry it is zero
 		e.ID, e.At = last.ID+1, e.At.UTC().Truncate(time.Microsecond)
 		e.Hash = e.Over(before.Hash)
-		return q.InsertAudit(ctx, dbsqlc.InsertAuditParams{ID: e.ID, At: e.At, UserName: e.User, Via: e.Via, Address: e.Address, Action: e.Action, Detail: e.Detail, Outcome: e.Outcome, Message: e.Message, Hash: e.Hash[:]})
+		return q.InsertAudit(ctx, storedb.InsertAuditParams{ID: e.ID, At: e.At, UserName: e.User, Via: e.Via, Address: e.Address, Action: e.Action, Detail: e.Detail, Outcome: e.Outcome, Message: e.Message, Hash: e.Hash[:]})
 	})
 	if err != nil {
 		return auditchain.Entry{}, auditchain.Entry{}, fmt.Errorf("audit log: %w", err)
@@ -40,7 +41,7 @@ func (s *Store) AppendAudit(ctx context.Context, e auditchain.Entry) (stored, be
 
 // AddAuditHead keeps a signed head.
 func (s *Store) AddAuditHead(ctx context.Context, h auditchain.Head) error {
-	err := s.InsertAuditHead(ctx, dbsqlc.InsertAuditHeadParams{Entry: h.Entry, Hash: h.Hash[:], SignedAt: h.Signed, KeyID: h.Signature.KeyID, Signature: h.Signature.Bytes})
+	err := s.q.InsertAuditHead(ctx, storedb.InsertAuditHeadParams{Entry: h.Entry, Hash: h.Hash[:], SignedAt: h.Signed, KeyID: h.Signature.KeyID, Signature: h.Signature.Bytes})
 	if err != nil {
 		return fmt.Errorf("head of the audit log: %w", err)
 	}
@@ -58,15 +59,15 @@ type AuditPage struct {
 // AuditPageAfter returns at most that many entries after the one with the number.
 func (s *Store) AuditPageAfter(ctx context.Context, after int64, most int) (*AuditPage, error) {
 	var page *AuditPage
-	err := s.Snapshot(ctx, func(q *dbsqlc.Queries) (err error) {
-		page, err = auditPageAfter(ctx, q, after, most)
+	err := s.Snapshot(ctx, func(tx Conn) (err error) {
+		page, err = auditPageAfter(ctx, tx.q, after, most)
 		return err
 	})
 	return page, err
 }
 
-func auditPageAfter(ctx context.Context, q *dbsqlc.Queries, after int64, most int) (*AuditPage, error) {
-	rows, err := q.AuditAfter(ctx, dbsqlc.AuditAfterParams{After: after, Most: int32(most + 1)})
+func auditPageAfter(ctx context.Context, q *storedb.Queries, after int64, most int) (*AuditPage, error) {
+	rows, err := q.AuditAfter(ctx, storedb.AuditAfterParams{After: after, Most: int32(most + 1)})
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
@@ -81,7 +82,7 @@ func auditPageAfter(ctx context.Context, q *dbsqlc.Queries, after int64, most in
 		copy(e.Hash[:], r.Hash)
 		page.Entries = append(page.Entries, e)
 	}
-	heads, err := q.AuditHeads(ctx, dbsqlc.AuditHeadsParams{After: after, Until: until})
+	heads, err := q.AuditHeads(ctx, storedb.AuditHeadsParams{After: after, Until: until})
 	if err != nil {
 		return nil, fmt.Errorf("heads of the audit log: %w", err)
 	}
@@ -96,7 +97,8 @@ func auditPageAfter(ctx context.Context, q *dbsqlc.Queries, after int64, most in
 // CheckAudit passes the whole audit log of one moment to a check.
 func (s *Store) CheckAudit(ctx context.Context, c *auditchain.Check) error {
 	const most = 1000
-	return s.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+	return s.Snapshot(ctx, func(tx Conn) error {
+		q := tx.q
 		for more, after := true, int64(0); more; {
 			page, err := auditPageAfter(ctx, q, after, most)
 			if err != nil {

@@ -6,12 +6,12 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 )
 
 // Breaches reads what journals have of drivers that broke the contract, in the
 // order of roles and records.
-func Breaches(rows []dbsqlc.BreachesRow) ([]report.Breach, error) {
+func Breaches(rows []storedb.BreachesRow) ([]report.Breach, error) {
 	out := make([]report.Breach, 0, len(rows))
 	for _, r := range rows {
 		var m journal.Misbehaviour

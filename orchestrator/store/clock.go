@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 )
 
 // Times in tables but the journal's are by the clock of the node as it was when its part
@@ -20,8 +20,8 @@ const (
 )
 
 // ClockStep is the row of a step of a node's clock.
-func ClockStep(run, node string, seq int64, at time.Time, by time.Duration) dbsqlc.InsertClockOffsetParams {
-	return dbsqlc.InsertClockOffsetParams{RunID: run, Node: node, Seq: seq, At: at, Moment: momentStep, OffsetNs: int64(by), Unknown: whyStep}
+func ClockStep(run, node string, seq int64, at time.Time, by time.Duration) storedb.InsertClockOffsetParams {
+	return storedb.InsertClockOffsetParams{RunID: run, Node: node, Seq: seq, At: at, Moment: momentStep, OffsetNs: int64(by), Unknown: whyStep}
 }
 
 // NodeClock is a node's clock in a run, which may step.
@@ -46,7 +46,7 @@ type Clock struct{ Offset, Bound time.Duration }
 
 // NodeClocks makes the clocks of a run's nodes of its rows, which are in the order of
 // the nodes' records.
-func NodeClocks(rows []dbsqlc.ClockOffset) map[string]*NodeClock {
+func NodeClocks(rows []storedb.ClockOffset) map[string]*NodeClock {
 	out := map[string]*NodeClock{}
 	for _, r := range rows {
 		c := out[r.Node]
@@ -114,7 +114,7 @@ func (c *NodeClock) Comparisons(f func(at time.Time, by time.Duration)) {
 }
 
 // compared is what is known of a node's clock, at comparisons and after steps.
-func compared(rows []dbsqlc.ProbeClocksRow) []journal.ClockOffset {
+func compared(rows []storedb.ProbeClocksRow) []journal.ClockOffset {
 	var out []journal.ClockOffset
 	last := -1 // the comparison before
 	var stepped time.Duration

@@ -8,6 +8,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/rpc/rpcdb"
 	"linktrial/orchestrator/store/storetest"
 )
 
@@ -26,7 +27,7 @@ func TestLatestClockOffset(t *testing.T) {
 		j.Begin(sheet)
 		j.Add(journal.TypeClockOffset, journal.ClockOffset{When: "after", Offset: -ahead})
 		deliver(t, s, j)
-		rows, err := s.LatestClockOffsets(t.Context())
+		rows, err := rpcdb.New(s).LatestClockOffsets(t.Context())
 		require.NoError(t, err)
 		require.Len(t, rows, 1)
 		return time.Duration(rows[0].OffsetNs)

@@ -12,7 +12,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 	"linktrial/protocols/contract"
 )
 
@@ -49,7 +49,11 @@ func mayBeCrash(a *report.Attempt) bool {
 
 // NameCrashes gives those attempts of a run that failed because the driver of a
 // listener had crashed the reason [journal.ReasonCrashed].
-func NameCrashes(ctx context.Context, q *dbsqlc.Queries, r *report.Run) error {
+func NameCrashes(ctx context.Context, c Conn, r *report.Run) error {
+	return nameCrashes(ctx, c.q, r)
+}
+
+func nameCrashes(ctx context.Context, q *storedb.Queries, r *report.Run) error {
 	var some []*report.Trial
 	for i := range r.Trials {
 		if slices.ContainsFunc(r.Trials[i].Attempts, func(a report.Attempt) bool { return mayBeCrash(&a) }) {
@@ -105,12 +109,12 @@ func (c *crash) explains(r *report.Run, trial int, a *report.Attempt) bool {
 }
 
 // readCrashes are those of a run's listeners, in the order of their records.
-func readCrashes(ctx context.Context, q *dbsqlc.Queries, run string) ([]crash, error) {
+func readCrashes(ctx context.Context, q *storedb.Queries, run string) ([]crash, error) {
 	records, err := q.OutageRecords(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(records, func(r dbsqlc.OutageRecordsRow) bool { return r.Type == string(journal.TypeListenerFailed) }) {
+	if !slices.ContainsFunc(records, func(r storedb.OutageRecordsRow) bool { return r.Type == string(journal.TypeListenerFailed) }) {
 		return nil, nil
 	}
 	rows, err := q.ClockOffsets(ctx, run)
@@ -131,7 +135,7 @@ func readCrashes(ctx context.Context, q *dbsqlc.Queries, run string) ([]crash, e
 	return crashes(records, clocks, leader), nil
 }
 
-func crashes(records []dbsqlc.OutageRecordsRow, clocks map[string]*NodeClock, leader Clock) []crash {
+func crashes(records []storedb.OutageRecordsRow, clocks map[string]*NodeClock, leader Clock) []crash {
 	type key struct {
 		node string
 		name journal.ListenerName

@@ -16,7 +16,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radiocontrol"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 	"linktrial/protocols/contract"
 )
 
@@ -24,10 +24,11 @@ import (
 // nil, hears how many of the campaign's runs are read.
 func (s *Store) Dataset(ctx context.Context, scope Scope, tell func(read, of int)) (*report.Dataset, error) {
 	if scope.Imported {
-		return importedDataset(ctx, s.Queries, scope)
+		return importedDataset(ctx, s.q, scope)
 	}
 	var ds *report.Dataset
-	err := s.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+	err := s.Snapshot(ctx, func(tx Conn) error {
+		q := tx.q
 		c, err := q.Campaign(ctx, scope.Campaign)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("campaign %q: %w", scope.Campaign, ErrNotFound)
@@ -72,10 +73,11 @@ func (s *Store) Dataset(ctx context.Context, scope Scope, tell func(read, of int
 }
 
 // Run reads one run with every attempt.
-func (s *Store) Run(ctx context.Context, id string) (*report.Run, *dbsqlc.RunOverview, error) {
+func (s *Store) Run(ctx context.Context, id string) (*report.Run, *storedb.RunOverview, error) {
 	var r *report.Run
-	var o dbsqlc.RunOverview
-	err := s.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+	var o storedb.RunOverview
+	err := s.Snapshot(ctx, func(tx Conn) error {
+		q := tx.q
 		var err error
 		if o, err = q.RunOverview(ctx, id); err != nil {
 			return err
@@ -89,7 +91,7 @@ func (s *Store) Run(ctx context.Context, id string) (*report.Run, *dbsqlc.RunOve
 	return r, &o, nil
 }
 
-func readRun(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview) (*report.Run, error) {
+func readRun(ctx context.Context, q *storedb.Queries, o *storedb.RunOverview) (*report.Run, error) {
 	encoded, err := q.RunSheet(ctx, o.ID)
 	if err != nil {
 		return nil, err
@@ -115,7 +117,7 @@ func readRun(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview) (*re
 	if err := addProbes(ctx, q, []*report.Run{r}); err != nil {
 		return nil, err
 	}
-	if err := NameCrashes(ctx, q, r); err != nil {
+	if err := nameCrashes(ctx, q, r); err != nil {
 		return nil, fmt.Errorf("crashes of listeners: %w", err)
 	}
 	breaches, err := q.Breaches(ctx, o.ID)
@@ -148,7 +150,7 @@ func guestTimes(r *report.Run) {
 }
 
 // readTrials reads the trials of a run.
-func readTrials(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview, r *report.Run) error {
+func readTrials(ctx context.Context, q *storedb.Queries, o *storedb.RunOverview, r *report.Run) error {
 	flows, err := readFlows(ctx, q, o.ID)
 	if err != nil {
 		return err
@@ -157,11 +159,11 @@ func readTrials(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview, r
 	if err != nil {
 		return err
 	}
-	byTrial := map[int32][]dbsqlc.Attempt{}
+	byTrial := map[int32][]storedb.Attempt{}
 	for _, a := range attempts {
-		byTrial[a.Trial] = append(byTrial[a.Trial], dbsqlc.Attempt(a))
+		byTrial[a.Trial] = append(byTrial[a.Trial], storedb.Attempt(a))
 	}
-	marks, err := ReadMarks(ctx, q, o.ID)
+	marks, err := readMarks(ctx, q, o.ID)
 	if err != nil {
 		return err
 	}
@@ -188,7 +190,7 @@ func readTrials(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview, r
 	return nil
 }
 
-func readNodes(ctx context.Context, q *dbsqlc.Queries, r *report.Run) error {
+func readNodes(ctx context.Context, q *storedb.Queries, r *report.Run) error {
 	nodes, err := q.RunNodes(ctx, r.ID)
 	if err != nil {
 		return err
@@ -218,14 +220,14 @@ func readNodes(ctx context.Context, q *dbsqlc.Queries, r *report.Run) error {
 
 // Flow is one flow of an attempt with what the server received of it.
 type Flow struct {
-	dbsqlc.Flow
+	storedb.Flow
 	ReceivedDigest string           // empty: the server has not recorded that all arrived
 	received       *figures.End     // as the server reports it; nil: it has not yet
 	last           *contract.Sample // in place of LastSample, where only parts of it were read
 }
 
 // readFlows returns the flows of each attempt, in order.
-func readFlows(ctx context.Context, q *dbsqlc.Queries, run string) (map[[2]int32][]Flow, error) {
+func readFlows(ctx context.Context, q *storedb.Queries, run string) (map[[2]int32][]Flow, error) {
 	receptions, err := q.Receptions(ctx, run)
 	if err != nil {
 		return nil, err
@@ -245,7 +247,7 @@ func readFlows(ctx context.Context, q *dbsqlc.Queries, run string) (map[[2]int32
 
 // BuildAttempt puts an attempt together from its rows and the mark that people gave
 // it; mark is nil where its figure counts.
-func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *Mark) (*report.Attempt, error) {
+func BuildAttempt(a *storedb.Attempt, flows []Flow, trial *runsheet.Trial, mark *Mark) (*report.Attempt, error) {
 	x := &report.Attempt{Attempt: int(a.Attempt), Started: a.StartedAt, Log: a.Log}
 	if a.Verdict != nil {
 		x.Verdict = journal.Verdict(*a.Verdict)

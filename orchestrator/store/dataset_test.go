@@ -12,10 +12,10 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 	"linktrial/protocols/contract"
 )
@@ -45,7 +45,7 @@ func TestDataset(t *testing.T) {
 	require.False(t, ds.Runs[0].Trials[1].Attempts[0].Verified, "the server has said nothing yet")
 
 	deliver(t, s, storetest.Serve(run, sheet))
-	n, err := s.SetEnded(t.Context(), dbsqlc.SetEndedParams{ID: run, State: "completed"})
+	n, err := campaigndb.New(s).SetEnded(t.Context(), campaigndb.SetEndedParams{ID: run, State: "completed"})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)
 	ds, err = s.Dataset(t.Context(), store.Scope{Campaign: "data", Run: run}, nil)
@@ -98,11 +98,11 @@ func TestBuildAttempt(t *testing.T) {
 		Hops: []radiocontrol.Hop{{From: radio.RoleClient, SentPackets: 5, LostPackets: 1}, {SentPackets: 4, DroppedPackets: 2}}})
 	require.NoError(t, err)
 	flow := func(i int32, elapsed, connect int64, digest, received string, last json.RawMessage) store.Flow {
-		return store.Flow{Flow: dbsqlc.Flow{Flow: i, ElapsedNs: num(elapsed), ConnectNs: num(connect), Digest: text(digest), LastSample: last}, ReceivedDigest: received}
+		return store.Flow{Flow: store.FlowRow{Flow: i, ElapsedNs: num(elapsed), ConnectNs: num(connect), Digest: text(digest), LastSample: last}, ReceivedDigest: received}
 	}
 	one := &runsheet.Trial{Flows: []runsheet.Flow{{SizeBytes: 10}}}
 	two := &runsheet.Trial{Flows: []runsheet.Flow{{SizeBytes: 10}, {SizeBytes: 32}}}
-	row := &dbsqlc.Attempt{Attempt: 3, Verdict: text("succeeded"), Radio: rep}
+	row := &store.Attempt{Attempt: 3, Verdict: text("succeeded"), Radio: rep}
 
 	a, err := store.BuildAttempt(row, []store.Flow{flow(0, 2, 1, "d", "d", final(num(1), nil))}, one, nil)
 	require.NoError(t, err)
@@ -144,16 +144,16 @@ func TestBuildAttempt(t *testing.T) {
 	require.Equal(t, []report.Flow{{Treatment: "x", Session: 1, Start: 3, Bound: time.Minute, Connect: 4, Elapsed: 50, SizeBytes: 400}}, a.Flows)
 
 	// Journals from before the coded bound.
-	a, err = store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1, Radio: []byte(`{"ideal_ns":[5]}`)}, nil, one, nil)
+	a, err = store.BuildAttempt(&store.Attempt{Attempt: 1, Radio: []byte(`{"ideal_ns":[5]}`)}, nil, one, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, a.Ideal)
 	require.Zero(t, a.CodedBound)
 
-	a, err = store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1}, nil, one, nil)
+	a, err = store.BuildAttempt(&store.Attempt{Attempt: 1}, nil, one, nil)
 	require.NoError(t, err)
 	require.Empty(t, a.Verdict)
 	require.False(t, a.Verified)
-	for _, bad := range []*dbsqlc.Attempt{{Radio: json.RawMessage("[")}} {
+	for _, bad := range []*store.Attempt{{Radio: json.RawMessage("[")}} {
 		_, err = store.BuildAttempt(bad, nil, one, nil)
 		require.Error(t, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 	"linktrial/protocols/contract"
 )
 
@@ -26,13 +26,13 @@ type Figures struct {
 
 // Head is a run with how far it has come, by the journal: marks change nothing.
 type Head struct {
-	dbsqlc.RunHeadsRow
+	storedb.RunHeadsRow
 	TrialsEnded, AttemptsFailed int32
 }
 
 // Overview is what is known of a run that has ended without its estimates.
-func (h *Head) Overview() *dbsqlc.RunOverview {
-	return &dbsqlc.RunOverview{ID: h.ID, CampaignID: h.CampaignID, Plan: h.Plan, Cell: h.Cell, State: h.State, Message: h.Message, SheetHash: h.SheetHash,
+func (h *Head) Overview() *storedb.RunOverview {
+	return &storedb.RunOverview{ID: h.ID, CampaignID: h.CampaignID, Plan: h.Plan, Cell: h.Cell, State: h.State, Message: h.Message, SheetHash: h.SheetHash,
 		Radio: h.Radio, Topology: h.Topology, SizeBytes: h.SizeBytes, Trials: h.Trials, CreatedAt: h.CreatedAt, StartedAt: h.StartedAt, EndedAt: h.EndedAt,
 		TrialsEnded: h.TrialsEnded, AttemptsFailed: h.AttemptsFailed, Place: h.Place, Nodes: h.Nodes, Sealed: h.Sealed, LateRecords: h.LateRecords}
 }
@@ -52,8 +52,9 @@ func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) 
 		}
 	}
 	var out []Figures
-	err := s.Snapshot(ctx, func(q *dbsqlc.Queries) error {
-		rows, err := q.RunHeads(ctx, dbsqlc.RunHeadsParams{Campaigns: campaigns, Runs: runs})
+	err := s.Snapshot(ctx, func(tx Conn) error {
+		q := tx.q
+		rows, err := q.RunHeads(ctx, storedb.RunHeadsParams{Campaigns: campaigns, Runs: runs})
 		if err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (h *Head) version() string {
 
 // runs returns the runs of the heads, whose counts it sets. Runs that have ended are
 // read once.
-func (s *Store) runs(ctx context.Context, q *dbsqlc.Queries, heads []Head) ([]*report.Run, error) {
+func (s *Store) runs(ctx context.Context, q *storedb.Queries, heads []Head) ([]*report.Run, error) {
 	out := make([]*report.Run, len(heads))
 	var wanted []Head
 	for i := range heads {
@@ -142,14 +143,14 @@ func (s *Store) runs(ctx context.Context, q *dbsqlc.Queries, heads []Head) ([]*r
 // figureReader reads runs for figures, a whole table's rows of all of them at once:
 // a campaign may have hundreds of runs.
 type figureReader struct {
-	q     *dbsqlc.Queries
+	q     *storedb.Queries
 	ids   []string
 	runs  map[string]*report.Run
 	heads map[string]*Head
 }
 
 // readFigures returns the runs of the heads, whose counts it sets.
-func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []Head) ([]*report.Run, error) {
+func (s *Store) readFigures(ctx context.Context, q *storedb.Queries, heads []Head) ([]*report.Run, error) {
 	hashes := make([]string, len(heads))
 	r := &figureReader{q: q, ids: make([]string, len(heads)), runs: map[string]*report.Run{}, heads: map[string]*Head{}}
 	for i, h := range heads {
@@ -179,7 +180,7 @@ func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []Head
 		return nil, err
 	}
 	for _, run := range out {
-		if err := NameCrashes(ctx, q, run); err != nil {
+		if err := nameCrashes(ctx, q, run); err != nil {
 			return nil, fmt.Errorf("run %s: crashes of listeners: %w", run.ID, err)
 		}
 		for i := range run.Trials {
@@ -240,7 +241,7 @@ func (r *figureReader) attempts(ctx context.Context, marks map[string]Marks) err
 			r.heads[a.RunID].AttemptsFailed++
 		}
 		trial := &run.Sheet.Trials[a.Trial]
-		row := dbsqlc.Attempt{RunID: a.RunID, Trial: a.Trial, Attempt: a.Attempt, StartedAt: a.StartedAt, Verdict: a.Verdict, Reason: a.Reason, Message: a.Message, DurationNs: a.DurationNs,
+		row := storedb.Attempt{RunID: a.RunID, Trial: a.Trial, Attempt: a.Attempt, StartedAt: a.StartedAt, Verdict: a.Verdict, Reason: a.Reason, Message: a.Message, DurationNs: a.DurationNs,
 			CommonWindow: a.CommonWindow, Control: a.Control, Host: a.Host}
 		x, err := BuildAttempt(&row, flows[attemptKey{a.RunID, a.Trial, a.Attempt}], trial, marks[a.RunID].Of(a.Trial, a.Attempt))
 		if err == nil {
@@ -260,7 +261,7 @@ type attemptKey struct {
 }
 
 // figureMarks are the marks of runs that have any.
-func figureMarks(ctx context.Context, q *dbsqlc.Queries, runs []string) (map[string]Marks, error) {
+func figureMarks(ctx context.Context, q *storedb.Queries, runs []string) (map[string]Marks, error) {
 	rows, err := q.FigureMarks(ctx, runs)
 	if err != nil {
 		return nil, err
@@ -276,7 +277,7 @@ func figureMarks(ctx context.Context, q *dbsqlc.Queries, runs []string) (map[str
 }
 
 // figureFlows returns the flows of each attempt, in order.
-func figureFlows(ctx context.Context, q *dbsqlc.Queries, runs []string) (map[attemptKey][]Flow, error) {
+func figureFlows(ctx context.Context, q *storedb.Queries, runs []string) (map[attemptKey][]Flow, error) {
 	receptions, err := q.FigureReceptions(ctx, runs)
 	if err != nil {
 		return nil, err
@@ -290,7 +291,7 @@ func figureFlows(ctx context.Context, q *dbsqlc.Queries, runs []string) (map[att
 	for i := range rows {
 		f := &rows[i]
 		k := attemptKey{f.RunID, f.Trial, f.Attempt}
-		x := NewFlow(dbsqlc.Flow{RunID: f.RunID, Trial: f.Trial, Attempt: f.Attempt, Flow: f.Flow, Transfer: f.Transfer, Verdict: f.Verdict,
+		x := NewFlow(storedb.Flow{RunID: f.RunID, Trial: f.Trial, Attempt: f.Attempt, Flow: f.Flow, Transfer: f.Transfer, Verdict: f.Verdict,
 			ConnectNs: f.ConnectNs, SizeBytes: f.SizeBytes, ElapsedNs: f.ElapsedNs, Digest: f.Digest}, received)
 		x.last = &contract.Sample{Retransmits: known(f.Retransmits), Timeouts: known(f.Timeouts)}
 		out[k] = append(out[k], x)
@@ -300,7 +301,7 @@ func figureFlows(ctx context.Context, q *dbsqlc.Queries, runs []string) (map[att
 
 // sheets are run sheets by their hash. They never change, so those that were
 // read before need not be read again.
-func (s *Store) sheets(ctx context.Context, q *dbsqlc.Queries, runs, hashes []string) (map[string]*runsheet.Sheet, error) {
+func (s *Store) sheets(ctx context.Context, q *storedb.Queries, runs, hashes []string) (map[string]*runsheet.Sheet, error) {
 	out := map[string]*runsheet.Sheet{}
 	var wanted []string
 	for i, h := range hashes {
@@ -337,7 +338,7 @@ func (s *Store) sheets(ctx context.Context, q *dbsqlc.Queries, runs, hashes []st
 // Sheets are the sheets of runs by their hashes, which are given in the same order. Nobody
 // may change them.
 func (s *Store) Sheets(ctx context.Context, runs, hashes []string) (map[string]*runsheet.Sheet, error) {
-	sheets, err := s.sheets(ctx, s.Queries, runs, hashes)
+	sheets, err := s.sheets(ctx, s.q, runs, hashes)
 	if err != nil {
 		return nil, fmt.Errorf("sheets of %d runs: %w", len(runs), err)
 	}
@@ -346,7 +347,7 @@ func (s *Store) Sheets(ctx context.Context, runs, hashes []string) (map[string]*
 
 // Sheet is a run's sheet, which nobody may change.
 func (s *Store) Sheet(ctx context.Context, run, hash string) (*runsheet.Sheet, error) {
-	sheets, err := s.sheets(ctx, s.Queries, []string{run}, []string{hash})
+	sheets, err := s.sheets(ctx, s.q, []string{run}, []string{hash})
 	if err != nil {
 		return nil, fmt.Errorf("sheet of run %s: %w", run, err)
 	}

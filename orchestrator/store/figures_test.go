@@ -6,10 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 	"linktrial/orchestrator/store/synthetic"
 )
@@ -29,11 +29,11 @@ func TestFiguresAreThoseOfTheDataset(t *testing.T) {
 	sheet := storetest.Sheet(8)
 	open := storetest.AddRun(t, s, "open", sheet)
 	deliver(t, s, storetest.Lead(open, sheet, 3))
-	for i, m := range []dbsqlc.InsertMarkParams{{RunID: "small-2", Trial: 4, Attempt: 1}, {RunID: "small-2", Trial: 5, Attempt: 1}, {RunID: open, Trial: 1, Attempt: 1}} {
+	for i, m := range []campaigndb.InsertMarkParams{{RunID: "small-2", Trial: 4, Attempt: 1}, {RunID: "small-2", Trial: 5, Attempt: 1}, {RunID: open, Trial: 1, Attempt: 1}} {
 		m.ID, m.Invalid, m.Reason, m.GivenBy = string(rune('a'+i)), true, "a truck drove by", "somebody"
-		require.NoError(t, s.InsertMark(t.Context(), m))
+		require.NoError(t, campaigndb.New(s).InsertMark(t.Context(), m))
 	}
-	require.NoError(t, s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: "z", RunID: "small-2", Trial: 5, Attempt: 1}))
+	require.NoError(t, campaigndb.New(s).InsertMark(t.Context(), campaigndb.InsertMarkParams{ID: "z", RunID: "small-2", Trial: 5, Attempt: 1}))
 
 	scopes := []store.Scope{{Campaign: "small"}, {Campaign: "open"}, {Campaign: "small", Run: "small-3"}}
 	for range 2 { // from the store, then with what is known of sheets and runs that have ended
@@ -84,9 +84,9 @@ func TestFiguresAreThoseOfTheDataset(t *testing.T) {
 		require.EqualValues(t, 60, all[0].Heads[0].TrialsEnded)
 		return &all[0].Dataset.Runs[0]
 	}
-	require.NoError(t, s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: "late", RunID: "small-3", Trial: 9, Attempt: int32(len(third().Trials[9].Attempts)), Invalid: true, Reason: "late"}))
+	require.NoError(t, campaigndb.New(s).InsertMark(t.Context(), campaigndb.InsertMarkParams{ID: "late", RunID: "small-3", Trial: 9, Attempt: int32(len(third().Trials[9].Attempts)), Invalid: true, Reason: "late"}))
 	require.Equal(t, "invalid", string(third().Trials[9].Verdict))
-	require.NoError(t, s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: "taken back", RunID: "small-3", Trial: 9, Attempt: int32(len(third().Trials[9].Attempts))}))
+	require.NoError(t, campaigndb.New(s).InsertMark(t.Context(), campaigndb.InsertMarkParams{ID: "taken back", RunID: "small-3", Trial: 9, Attempt: int32(len(third().Trials[9].Attempts))}))
 	require.NotEqual(t, "invalid", string(third().Trials[9].Verdict))
 	require.NotNil(t, third().Trials[9].Counted())
 	_, err = conn.Exec(t.Context(), `DELETE FROM receptions WHERE run_id = 'small-3'`)

@@ -12,7 +12,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 )
 
 // ErrImported reports that something is asked of an imported campaign that its file does
@@ -21,7 +21,7 @@ var ErrImported = errors.New("was imported: the file that it came from has the f
 
 // findImported is the imported campaign that name names, or a run of it; the identity, or
 // of a campaign also a unique prefix.
-func findImported(ctx context.Context, q *dbsqlc.Queries, name string) (scope Scope, found bool, err error) {
+func findImported(ctx context.Context, q *storedb.Queries, name string) (scope Scope, found bool, err error) {
 	campaign, _, isRun := strings.Cut(name, "-")
 	ids, err := q.ImportsLike(ctx, campaign)
 	switch {
@@ -43,7 +43,7 @@ func findImported(ctx context.Context, q *dbsqlc.Queries, name string) (scope Sc
 }
 
 // importedDataset reads a campaign of another orchestrator, or one run of it.
-func importedDataset(ctx context.Context, q *dbsqlc.Queries, scope Scope) (*report.Dataset, error) {
+func importedDataset(ctx context.Context, q *storedb.Queries, scope Scope) (*report.Dataset, error) {
 	x, err := q.ImportedCampaign(ctx, scope.Campaign)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("imported campaign %q: %w", scope.Campaign, ErrNotFound)
@@ -68,7 +68,7 @@ func importedDataset(ctx context.Context, q *dbsqlc.Queries, scope Scope) (*repo
 }
 
 // importedFigures is the same with heads as of one's own runs.
-func importedFigures(ctx context.Context, q *dbsqlc.Queries, scope Scope) (Figures, error) {
+func importedFigures(ctx context.Context, q *storedb.Queries, scope Scope) (Figures, error) {
 	ds, err := importedDataset(ctx, q, scope)
 	if err != nil {
 		return Figures{}, err
@@ -81,7 +81,7 @@ func importedFigures(ctx context.Context, q *dbsqlc.Queries, scope Scope) (Figur
 }
 
 func importedHead(ds *report.Dataset, r *report.Run) Head {
-	h := Head{RunHeadsRow: dbsqlc.RunHeadsRow{ID: r.ID, CampaignID: ds.Campaign, Plan: ds.Plan, State: r.State, Message: r.Message, SheetHash: r.SheetHash,
+	h := Head{RunHeadsRow: storedb.RunHeadsRow{ID: r.ID, CampaignID: ds.Campaign, Plan: ds.Plan, State: r.State, Message: r.Message, SheetHash: r.SheetHash,
 		Radio: r.Sheet.Cell.Radio, Topology: r.Sheet.Cell.Topology, SizeBytes: r.Sheet.Cell.SizeBytes, Trials: int32(len(r.Trials)),
 		CreatedAt: ds.Created, EndedAt: &r.Ended, Place: r.Place, Nodes: slices.Sorted(maps.Keys(r.Provenance)), Sealed: true, ActiveAt: r.Ended}}
 	if !r.Started.IsZero() {

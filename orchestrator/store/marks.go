@@ -7,7 +7,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 )
 
 // Mark is a person's word that the figure of an attempt must not count.
@@ -45,7 +45,11 @@ func (m *Mark) Verdict(v journal.Verdict, reason, message string) (journal.Verdi
 type Marks map[[2]int32]*Mark
 
 // ReadMarks reads the marks of a run that hold now.
-func ReadMarks(ctx context.Context, q *dbsqlc.Queries, run string) (Marks, error) {
+func ReadMarks(ctx context.Context, c Conn, run string) (Marks, error) {
+	return readMarks(ctx, c.q, run)
+}
+
+func readMarks(ctx context.Context, q *storedb.Queries, run string) (Marks, error) {
 	rows, err := q.InvalidAttempts(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("marks: %w", err)

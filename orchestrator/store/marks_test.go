@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"linktrial/executor/journal"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 )
 
@@ -24,7 +24,7 @@ func TestMarks(t *testing.T) {
 	deliver(t, s, storetest.Lead(run, sheet, 3))
 	deliver(t, s, storetest.Serve(run, sheet))
 	mark := func(id string, trial, attempt int32, invalid bool, reason string) error {
-		return s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: id, RunID: run, Trial: trial, Attempt: attempt, Invalid: invalid, Reason: reason, GivenBy: "ada"})
+		return campaigndb.New(s).InsertMark(t.Context(), campaigndb.InsertMarkParams{ID: id, RunID: run, Trial: trial, Attempt: attempt, Invalid: invalid, Reason: reason, GivenBy: "ada"})
 	}
 	counted := func() (n int) {
 		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "mark"}, nil)
@@ -68,7 +68,7 @@ func TestMarks(t *testing.T) {
 	require.Error(t, mark("m4", 1, 1, true, "x"), "the same mark twice")
 
 	// What was said stays said.
-	require.NoError(t, s.InsertCommand(t.Context(), dbsqlc.InsertCommandParams{ID: "o", RunID: run, Kind: "pause"}))
+	require.NoError(t, campaigndb.New(s).InsertCommand(t.Context(), campaigndb.InsertCommandParams{ID: "o", RunID: run, Kind: "pause"}))
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	defer conn.Close(t.Context())

@@ -12,7 +12,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 )
 
 // Reasons of probes that the orchestrator gives where the journals of both ends are together.
@@ -28,7 +28,7 @@ type probeReception struct {
 }
 
 // addProbes adds the probes to the attempts of runs that have any.
-func addProbes(ctx context.Context, q *dbsqlc.Queries, runs []*report.Run) error {
+func addProbes(ctx context.Context, q *storedb.Queries, runs []*report.Run) error {
 	byID := map[string]*report.Run{}
 	var ids []string
 	for _, r := range runs {
@@ -62,7 +62,7 @@ func hasProbes(s *runsheet.Sheet) bool {
 
 // probeReceptions are the servers' figures; of several of one probe, the last holds. What
 // the server's node has found to be false, or the driver has not given, is a fault.
-func probeReceptions(ctx context.Context, q *dbsqlc.Queries, ids []string) (map[receptionKey]probeReception, error) {
+func probeReceptions(ctx context.Context, q *storedb.Queries, ids []string) (map[receptionKey]probeReception, error) {
 	rows, err := q.ProbeReceptions(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func probeReceptions(ctx context.Context, q *dbsqlc.Queries, ids []string) (map[
 	return out, nil
 }
 
-func addProbe(r *report.Run, p *dbsqlc.Probe, received probeReception) error {
+func addProbe(r *report.Run, p *storedb.Probe, received probeReception) error {
 	if int(p.Trial) >= len(r.Trials) || int(p.Trial) >= len(r.Sheet.Trials) {
 		return nil
 	}
@@ -123,7 +123,7 @@ func addProbe(r *report.Run, p *dbsqlc.Probe, received probeReception) error {
 	return nil
 }
 
-func buildProbe(p *dbsqlc.Probe, received probeReception, f *runsheet.Flow, a *report.Attempt) (*report.Probe, error) {
+func buildProbe(p *storedb.Probe, received probeReception, f *runsheet.Flow, a *report.Attempt) (*report.Probe, error) {
 	x := &report.Probe{Treatment: f.Treatment, From: f.From, To: f.To, Reason: p.Reason, Message: p.Message}
 	if p.Verdict != nil {
 		x.Verdict = journal.Verdict(*p.Verdict)
@@ -154,13 +154,13 @@ func buildProbe(p *dbsqlc.Probe, received probeReception, f *runsheet.Flow, a *r
 }
 
 // addClocks adds how the clocks of the probes' ends stand to each other.
-func addClocks(ctx context.Context, q *dbsqlc.Queries, runs map[string]*report.Run, ids []string) error {
+func addClocks(ctx context.Context, q *storedb.Queries, runs map[string]*report.Run, ids []string) error {
 	rows, err := q.ProbeClocks(ctx, ids)
 	if err != nil {
 		return err
 	}
 	type end struct{ run, role string }
-	clocks := map[end][]dbsqlc.ProbeClocksRow{}
+	clocks := map[end][]storedb.ProbeClocksRow{}
 	for _, c := range rows {
 		k := end{c.RunID, c.Role}
 		clocks[k] = append(clocks[k], c)

@@ -12,10 +12,10 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 	"linktrial/protocols/contract"
 )
@@ -271,7 +271,7 @@ func TestMarkedProbe(t *testing.T) {
 	client, server, _ := probedJournals(run, sheet)
 	deliver(t, s, client)
 	deliver(t, s, server)
-	require.NoError(t, s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: "a", RunID: run, Trial: 1, Attempt: 1, Invalid: true, Reason: "a truck", GivenBy: "somebody"}))
+	require.NoError(t, campaigndb.New(s).InsertMark(t.Context(), campaigndb.InsertMarkParams{ID: "a", RunID: run, Trial: 1, Attempt: 1, Invalid: true, Reason: "a truck", GivenBy: "somebody"}))
 	ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "marked"}, nil)
 	require.NoError(t, err)
 	p := ds.Runs[0].Trials[1].Attempts[0].Probes[0]

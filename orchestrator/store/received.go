@@ -5,7 +5,7 @@ import (
 
 	"linktrial/executor/figures"
 	"linktrial/executor/journal"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 )
 
 // Receptions is what servers report of transfers.
@@ -16,7 +16,7 @@ type receptionKey struct{ run, transfer string }
 // Received gathers a run's or several runs' receptions, which come in the order
 // of their records. Of several of one transfer, the last result holds; an error
 // holds only where there is none, and a rule that the server's figures broke always.
-func Received(rows []dbsqlc.Reception) Receptions {
+func Received(rows []storedb.Reception) Receptions {
 	out := Receptions{}
 	for i := range rows {
 		r := &rows[i]
@@ -40,7 +40,7 @@ func Received(rows []dbsqlc.Reception) Receptions {
 }
 
 // NewFlow is a flow with what the server reports of it.
-func NewFlow(f dbsqlc.Flow, received Receptions) Flow {
+func NewFlow(f storedb.Flow, received Receptions) Flow {
 	x := Flow{Flow: f, received: received[receptionKey{f.RunID, f.Transfer}]}
 	if x.received != nil {
 		x.ReceivedDigest = x.received.Digest

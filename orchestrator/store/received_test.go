@@ -9,7 +9,6 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // What the server reports of a transfer decides whether the client's success
@@ -17,40 +16,40 @@ import (
 func TestServerContradictsTheClient(t *testing.T) {
 	text := func(s string) *string { return &s }
 	num := func(n int64) *int64 { return &n }
-	result := func(size, elapsed int64, digest string) dbsqlc.Reception {
-		return dbsqlc.Reception{RunID: "r", Transfer: text("t"), SizeBytes: &size, ElapsedNs: &elapsed, Digest: &digest}
+	result := func(size, elapsed int64, digest string) store.Reception {
+		return store.Reception{RunID: "r", Transfer: text("t"), SizeBytes: &size, ElapsedNs: &elapsed, Digest: &digest}
 	}
-	timed := func(took int64) dbsqlc.Reception {
+	timed := func(took int64) store.Reception {
 		r := result(10, 1e9, "d")
 		r.PacketsNs = &took
 		return r
 	}
-	failed := dbsqlc.Reception{RunID: "r", Transfer: text("t"), Code: "corrupted", Message: "byte 7"}
-	ahead := dbsqlc.Reception{RunID: "r", Transfer: text("t"), Code: journal.ReasonMoreThanSent, Message: "8 of 7"}
-	row := dbsqlc.Flow{RunID: "r", Transfer: "t", Verdict: text("succeeded"), SizeBytes: num(10), ElapsedNs: num(1e9), ConnectNs: num(1), Digest: text("d")}
+	failed := store.Reception{RunID: "r", Transfer: text("t"), Code: "corrupted", Message: "byte 7"}
+	ahead := store.Reception{RunID: "r", Transfer: text("t"), Code: journal.ReasonMoreThanSent, Message: "8 of 7"}
+	row := store.FlowRow{RunID: "r", Transfer: "t", Verdict: text("succeeded"), SizeBytes: num(10), ElapsedNs: num(1e9), ConnectNs: num(1), Digest: text("d")}
 	trial := &runsheet.Trial{Flows: []runsheet.Flow{{SizeBytes: 10}}}
 	for name, c := range map[string]struct {
-		rows     []dbsqlc.Reception
+		rows     []store.Reception
 		verdict  journal.Verdict
 		reason   string
 		verified bool
 	}{
 		"nothing yet":                    {nil, journal.Succeeded, "", false},
-		"the same":                       {[]dbsqlc.Reception{result(10, 1e9, "d")}, journal.Succeeded, "", true},
-		"of another transfer":            {[]dbsqlc.Reception{{RunID: "r", Transfer: text("u"), Code: "reset"}, {RunID: "q", Transfer: text("t"), Code: "reset"}, {RunID: "r", Code: "reset"}}, journal.Succeeded, "", false},
-		"an error":                       {[]dbsqlc.Reception{failed}, journal.Invalid, journal.ReasonServerFailed, false},
-		"an error, then a result":        {[]dbsqlc.Reception{failed, result(10, 1e9, "d")}, journal.Succeeded, "", true},
-		"counts that ran ahead":          {[]dbsqlc.Reception{ahead}, journal.Invalid, journal.ReasonMoreThanSent, false},
-		"the same, then a result":        {[]dbsqlc.Reception{ahead, result(10, 1e9, "d")}, journal.Invalid, journal.ReasonMoreThanSent, false},
-		"a result, then an error":        {[]dbsqlc.Reception{result(10, 1e9, "d"), failed}, journal.Succeeded, "", true},
-		"another digest":                 {[]dbsqlc.Reception{result(10, 1e9, "e")}, journal.Invalid, journal.ReasonDigestDiffers, false},
-		"another size":                   {[]dbsqlc.Reception{result(11, 1e9, "d")}, journal.Invalid, journal.ReasonSizeDiffers, true},
-		"a time longer than the clients": {[]dbsqlc.Reception{result(10, 3e9, "d")}, journal.Invalid, journal.ReasonServerIsLonger, true},
-		"packets as long":                {[]dbsqlc.Reception{timed(1e9)}, journal.Succeeded, "", true},
-		"packets took longer":            {[]dbsqlc.Reception{timed(11e8)}, journal.Invalid, journal.ReasonFasterThanPackets, true},
+		"the same":                       {[]store.Reception{result(10, 1e9, "d")}, journal.Succeeded, "", true},
+		"of another transfer":            {[]store.Reception{{RunID: "r", Transfer: text("u"), Code: "reset"}, {RunID: "q", Transfer: text("t"), Code: "reset"}, {RunID: "r", Code: "reset"}}, journal.Succeeded, "", false},
+		"an error":                       {[]store.Reception{failed}, journal.Invalid, journal.ReasonServerFailed, false},
+		"an error, then a result":        {[]store.Reception{failed, result(10, 1e9, "d")}, journal.Succeeded, "", true},
+		"counts that ran ahead":          {[]store.Reception{ahead}, journal.Invalid, journal.ReasonMoreThanSent, false},
+		"the same, then a result":        {[]store.Reception{ahead, result(10, 1e9, "d")}, journal.Invalid, journal.ReasonMoreThanSent, false},
+		"a result, then an error":        {[]store.Reception{result(10, 1e9, "d"), failed}, journal.Succeeded, "", true},
+		"another digest":                 {[]store.Reception{result(10, 1e9, "e")}, journal.Invalid, journal.ReasonDigestDiffers, false},
+		"another size":                   {[]store.Reception{result(11, 1e9, "d")}, journal.Invalid, journal.ReasonSizeDiffers, true},
+		"a time longer than the clients": {[]store.Reception{result(10, 3e9, "d")}, journal.Invalid, journal.ReasonServerIsLonger, true},
+		"packets as long":                {[]store.Reception{timed(1e9)}, journal.Succeeded, "", true},
+		"packets took longer":            {[]store.Reception{timed(11e8)}, journal.Invalid, journal.ReasonFasterThanPackets, true},
 	} {
 		flows := []store.Flow{store.NewFlow(row, store.Received(c.rows))}
-		a, err := store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1, Verdict: text("succeeded")}, flows, trial, nil)
+		a, err := store.BuildAttempt(&store.Attempt{Attempt: 1, Verdict: text("succeeded")}, flows, trial, nil)
 		require.NoError(t, err)
 		require.Equal(t, c.verdict, a.Verdict, name)
 		require.Equal(t, c.reason, a.Reason, name)
@@ -61,11 +60,11 @@ func TestServerContradictsTheClient(t *testing.T) {
 	}
 
 	// Only a success is taken away; a person's mark stays what it is.
-	flows := []store.Flow{store.NewFlow(row, store.Received([]dbsqlc.Reception{failed}))}
-	a, err := store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1, Verdict: text("aborted"), Reason: "interrupted"}, flows, trial, nil)
+	flows := []store.Flow{store.NewFlow(row, store.Received([]store.Reception{failed}))}
+	a, err := store.BuildAttempt(&store.Attempt{Attempt: 1, Verdict: text("aborted"), Reason: "interrupted"}, flows, trial, nil)
 	require.NoError(t, err)
 	require.Equal(t, journal.Aborted, a.Verdict)
-	a, err = store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1, Verdict: text("succeeded")}, flows, trial, &store.Mark{Reason: "rain"})
+	a, err = store.BuildAttempt(&store.Attempt{Attempt: 1, Verdict: text("succeeded")}, flows, trial, &store.Mark{Reason: "rain"})
 	require.NoError(t, err)
 	require.Equal(t, "marked: rain", a.Reason)
 	require.Equal(t, journal.Verdict(""), store.OfTrial("", []report.Attempt{*a}), "a trial that has not ended")

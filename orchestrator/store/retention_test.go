@@ -33,7 +33,7 @@ func connect(t *testing.T, url string) *pgx.Conn {
 func sampled(t *testing.T, s *store.Store, conn *pgx.Conn, campaign string, ended bool, days ...int) (run string) {
 	t.Helper()
 	run = storetest.AddRun(t, s, campaign, storetest.Sheet(2))
-	require.NoError(t, s.InSampleTx(t.Context(), func(tx *store.Tx) error {
+	require.NoError(t, s.InTx(t.Context(), func(tx store.Conn) error {
 		var rows []store.Sample
 		for _, day := range days {
 			for i := range 10 {
@@ -57,9 +57,8 @@ func count(t *testing.T, conn *pgx.Conn, sql string, args ...any) (n int) {
 }
 
 // generated returns a statement of sqlc's.
-func generated(t *testing.T, name string) string {
+func generated(t *testing.T, file, name string) string {
 	t.Helper()
-	const file = "dbsqlc/results.sql.go"
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	query := regexp.MustCompile("(?s)const " + name + " = `(.*?)`").FindSubmatch(text)
@@ -97,7 +96,7 @@ func retention(t *testing.T, url string, chunks int) {
 	require.Equal(t, store.Dropped{}, d, "the second time there is nothing to do")
 
 	// A node that was away delivers late: the run is looked at again.
-	require.NoError(t, s.InSampleTx(t.Context(), func(tx *store.Tx) error {
+	require.NoError(t, s.InTx(t.Context(), func(tx store.Conn) error {
 		return tx.InsertSamples(t.Context(), []store.Sample{{At: noon, RunID: old, Attempt: 1, Side: "server", Figures: contract.Sample{SentBytes: 1}}})
 	}))
 	d, err = s.DropSamples(t.Context(), noon.AddDate(0, 0, 30))
@@ -151,8 +150,8 @@ func TestTimescale(t *testing.T) {
 		}{
 			{"series", store.SamplesOfSeriesSQL(), []any{run, 0, 1, 0, "client", int64(0), int64(1) << 62}},
 			{"trials", store.SamplesOfTrialsSQL(), []any{run, 0, 3}},
-			{"which series", generated(t, "seriesOfAttempt"), []any{run, 0, 1}},
-			{"window of a series", generated(t, "seriesWindow"), []any{int64(1), int64(1) << 60, run, 0, 1, 0, "client"}},
+			{"which series", generated(t, "../rpc/results/resultsdb/results.sql.go", "seriesOfAttempt"), []any{run, 0, 1}},
+			{"window of a series", generated(t, "storedb/results.sql.go", "seriesWindow"), []any{int64(1), int64(1) << 60, run, 0, 1, 0, "client"}},
 		} {
 			rows, err := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) "+c.query, c.args...)
 			require.NoError(t, err)

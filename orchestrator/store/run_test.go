@@ -7,7 +7,6 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 )
 
@@ -19,9 +18,9 @@ func sweptSheet() *runsheet.Sheet {
 	return s
 }
 
-func runHeads(t *testing.T, s *store.Store, campaigns ...string) []dbsqlc.RunHeadsRow {
+func runHeads(t *testing.T, s *store.Store, campaigns ...string) []store.RunHeadsRow {
 	t.Helper()
-	rows, err := s.RunHeads(t.Context(), dbsqlc.RunHeadsParams{Campaigns: campaigns})
+	rows, err := s.RunHeads(t.Context(), store.RunHeadsParams{Campaigns: campaigns})
 	require.NoError(t, err)
 	return rows
 }

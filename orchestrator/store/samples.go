@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 	"linktrial/protocols/contract"
 )
 
@@ -45,18 +45,12 @@ func (s *Sample) figureFields() []any {
 	return append(out, &s.More)
 }
 
-// Tx is a transaction that also stores samples. sqlc generates nothing for
-// them, because their columns follow [contract.Figures].
-type Tx struct {
-	*dbsqlc.Queries
-	tx pgx.Tx
-}
-
-// InsertSamples stores samples of any runs.
-func (t *Tx) InsertSamples(ctx context.Context, samples []Sample) error {
+// InsertSamples stores samples of any runs. sqlc generates nothing for them, because
+// their columns follow [contract.Figures].
+func (c Conn) InsertSamples(ctx context.Context, samples []Sample) error {
 	columns := append(sampleKey[:len(sampleKey):len(sampleKey)], figureColumns()...)
 	row := make([]any, len(columns)) // pgx encodes a row before it asks for the next
-	_, err := t.tx.CopyFrom(ctx, pgx.Identifier{"samples"}, columns, pgx.CopyFromSlice(len(samples), func(i int) ([]any, error) {
+	_, err := c.CopyFrom(ctx, pgx.Identifier{"samples"}, columns, pgx.CopyFromSlice(len(samples), func(i int) ([]any, error) {
 		s := &samples[i]
 		row = append(row[:0], s.At, s.RunID, s.Trial, s.Attempt, s.Flow, s.Side)
 		for k := range contract.Figures {
@@ -114,7 +108,7 @@ func samplesOfSeries() string {
 // EachSample calls f with the samples of one series, in order of time. Only one
 // is in memory, its figures alone are set, and f must not keep it. It ends with
 // f's first error, or after the window's last sample.
-func (s *Store) EachSample(ctx context.Context, of dbsqlc.SeriesWindowParams, window dbsqlc.SeriesWindowRow, f func(*Sample) error) error {
+func (s *Store) EachSample(ctx context.Context, of storedb.SeriesWindowParams, window storedb.SeriesWindowRow, f func(*Sample) error) error {
 	var x Sample
 	return s.eachSample(ctx, &x, x.figureFields(), f, samplesOfSeries(), of.RunID, of.Trial, of.Attempt, of.Flow, of.Side, window.FirstNs, window.LastNs)
 }

@@ -15,7 +15,6 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/migrations"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // minVersion is the oldest PostgreSQL the schema is written for, as server_version_num.
@@ -26,7 +25,7 @@ const maxConns = 12
 
 // Store is the database. Any number of goroutines may use it.
 type Store struct {
-	*dbsqlc.Queries
+	Conn
 	pool *pgxpool.Pool
 	// appendSamples is the statement of [Store.AppendSamples].
 	appendSamples string
@@ -124,7 +123,7 @@ func connect(ctx context.Context, url, role string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	return &Store{Queries: dbsqlc.New(pool), pool: pool, appendSamples: appendSQL(), decoded: newSheetCache(), ended: newRunCache(), writes: w}, nil
+	return &Store{Conn: NewConn(pool), pool: pool, appendSamples: appendSQL(), decoded: newSheetCache(), ended: newRunCache(), writes: w}, nil
 }
 
 func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
@@ -178,13 +177,8 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // InTx runs f in one transaction: all of it is stored, or nothing.
-func (s *Store) InTx(ctx context.Context, f func(*dbsqlc.Queries) error) error {
-	return s.InSampleTx(ctx, func(tx *Tx) error { return f(tx.Queries) })
-}
-
-// InSampleTx is [Store.InTx] for transactions that store samples too.
-func (s *Store) InSampleTx(ctx context.Context, f func(*Tx) error) error {
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(&Tx{s.WithTx(tx), tx}) })
+func (s *Store) InTx(ctx context.Context, f func(Conn) error) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(NewConn(tx)) })
 	if err != nil && errors.Is(err, pgx.ErrTxCommitRollback) {
 		return fmt.Errorf("the transaction was rolled back: %w", err)
 	}
@@ -192,9 +186,9 @@ func (s *Store) InSampleTx(ctx context.Context, f func(*Tx) error) error {
 }
 
 // Snapshot runs f on one unchanging state of the database, for reading.
-func (s *Store) Snapshot(ctx context.Context, f func(*dbsqlc.Queries) error) error {
+func (s *Store) Snapshot(ctx context.Context, f func(Conn) error) error {
 	opts := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, s.pool, opts, func(tx pgx.Tx) error { return f(s.WithTx(tx)) })
+	return pgx.BeginTxFunc(ctx, s.pool, opts, func(tx pgx.Tx) error { return f(NewConn(tx)) })
 }
 
 // ErrNotFound reports that no run or campaign has the name.
@@ -206,13 +200,13 @@ var ErrAmbiguous = errors.New("more than one")
 // FindRun resolves a run's identity or a unique prefix; empty is the newest.
 func (s *Store) FindRun(ctx context.Context, name string) (run, campaign string, err error) {
 	if name == "" {
-		if name, err = s.NewestRun(ctx); errors.Is(err, pgx.ErrNoRows) {
+		if name, err = s.q.NewestRun(ctx); errors.Is(err, pgx.ErrNoRows) {
 			return "", "", fmt.Errorf("there are no runs yet: %w", ErrNotFound)
 		} else if err != nil {
 			return "", "", fmt.Errorf("find the newest run: %w", err)
 		}
 	}
-	rows, err := s.RunsLike(ctx, name)
+	rows, err := s.q.RunsLike(ctx, name)
 	if err != nil {
 		return "", "", fmt.Errorf("find run: %w", err)
 	}
@@ -223,7 +217,7 @@ func (s *Store) FindRun(ctx context.Context, name string) (run, campaign string,
 	}
 	switch len(rows) {
 	case 0:
-		if scope, found, err := findImported(ctx, s.Queries, name); err != nil {
+		if scope, found, err := findImported(ctx, s.q, name); err != nil {
 			return "", "", err
 		} else if found {
 			return "", "", fmt.Errorf("campaign %s %w", scope.Campaign, ErrImported)
@@ -246,7 +240,7 @@ type Scope struct {
 // the campaign is meant. Those of imported campaigns come last.
 func (s *Store) FindScope(ctx context.Context, name string) (Scope, error) {
 	if name == "" {
-		id, err := s.NewestCampaign(ctx)
+		id, err := s.q.NewestCampaign(ctx)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return Scope{}, fmt.Errorf("there are no campaigns yet: %w", ErrNotFound)
 		}
@@ -255,17 +249,17 @@ func (s *Store) FindScope(ctx context.Context, name string) (Scope, error) {
 	if strings.Contains(name, "-") {
 		run, campaign, err := s.FindRun(ctx, name)
 		if errors.Is(err, ErrImported) {
-			scope, _, err := findImported(ctx, s.Queries, name)
+			scope, _, err := findImported(ctx, s.q, name)
 			return scope, err
 		}
 		return Scope{Campaign: campaign, Run: run}, err
 	}
-	ids, err := s.CampaignsLike(ctx, name)
+	ids, err := s.q.CampaignsLike(ctx, name)
 	switch {
 	case err != nil:
 		return Scope{}, fmt.Errorf("find campaign: %w", err)
 	case len(ids) == 0:
-		if scope, found, err := findImported(ctx, s.Queries, name); found || err != nil {
+		if scope, found, err := findImported(ctx, s.q, name); found || err != nil {
 			return scope, err
 		}
 		return Scope{}, fmt.Errorf("run or campaign %q: %w", name, ErrNotFound)

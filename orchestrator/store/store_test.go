@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"linktrial/orchestrator/campaign/nodes/nodesdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 )
 
@@ -29,7 +29,7 @@ func TestMigrateConcurrently(t *testing.T) {
 				return err
 			}
 			defer s.Close()
-			_, err = s.Nodes(context.Background())
+			_, err = nodesdb.New(s).Nodes(context.Background())
 			return err
 		})
 	}
@@ -173,8 +173,8 @@ func TestConstraints(t *testing.T) {
 func TestTransactionRollsBack(t *testing.T) {
 	s := storetest.Open(t)
 	boom := errors.New("boom")
-	err := s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
-		require.NoError(t, insertCampaign(t, q, "abcd"))
+	err := s.InTx(t.Context(), func(tx store.Conn) error {
+		require.NoError(t, insertCampaign(t, tx, "abcd"))
 		return boom
 	})
 	require.ErrorIs(t, err, boom)
@@ -182,8 +182,8 @@ func TestTransactionRollsBack(t *testing.T) {
 	require.ErrorIs(t, err, pgx.ErrNoRows)
 }
 
-func insertCampaign(t *testing.T, q *dbsqlc.Queries, id string) error {
-	return q.InsertCampaign(t.Context(), dbsqlc.InsertCampaignParams{ID: id, Name: id, Plan: "p", PlanFile: "p.yaml", PlanText: []byte("x"),
+func insertCampaign(t *testing.T, conn store.Conn, id string) error {
+	return conn.InsertCampaign(t.Context(), store.InsertCampaignParams{ID: id, Name: id, Plan: "p", PlanFile: "p.yaml", PlanText: []byte("x"),
 		PlanHash: "0000000000000000000000000000000000000000000000000000000000000000"})
 }
 
@@ -194,9 +194,9 @@ func TestFind(t *testing.T) {
 	_, _, err = s.FindRun(t.Context(), "")
 	require.ErrorIs(t, err, store.ErrNotFound)
 	for _, c := range []string{"abcd", "abcdef", "xyz1"} {
-		require.NoError(t, insertCampaign(t, s.Queries, c))
+		require.NoError(t, insertCampaign(t, s.Conn, c))
 		for i, run := range []string{c + "-1", c + "-2", c + "-10"} {
-			require.NoError(t, s.InsertRun(t.Context(), dbsqlc.InsertRunParams{ID: run, CampaignID: c, Cell: int32(i), Sheet: []byte("x"),
+			require.NoError(t, s.InsertRun(t.Context(), store.InsertRunParams{ID: run, CampaignID: c, Cell: int32(i), Sheet: []byte("x"),
 				SheetHash: "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881", Radio: "r", Topology: "t", EstimatedSeconds: []float64{}, TreatmentLabels: []string{}}))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storedb"
 )
 
 // reasonWindowUnknown is of an attempt of several flows whose common window has no figure.
@@ -59,18 +59,18 @@ func (s *Store) NoteWindow(ctx context.Context, run string, sheet *runsheet.Shee
 	if err != nil {
 		return err
 	}
-	return s.SetCommonWindow(ctx, dbsqlc.SetCommonWindowParams{RunID: run, Trial: trial, Attempt: attempt, CommonWindow: stored})
+	return s.q.SetCommonWindow(ctx, storedb.SetCommonWindowParams{RunID: run, Trial: trial, Attempt: attempt, CommonWindow: stored})
 }
 
 // arrivals are the flows of an attempt as the server saw them; nil while they are
 // not all stored. A server's samples are stored before its report. Delivered bounds what
 // the emulated radios delivered to it within any time as long as the window; 0: not known.
 func (s *Store) arrivals(ctx context.Context, run string, trial, attempt int32, count int) (out []report.Arrival, delivered int64, err error) {
-	rows, err := s.WindowFlows(ctx, dbsqlc.WindowFlowsParams{RunID: run, Trial: trial, Attempt: attempt})
+	rows, err := s.q.WindowFlows(ctx, storedb.WindowFlowsParams{RunID: run, Trial: trial, Attempt: attempt})
 	if err != nil {
 		return nil, 0, err
 	}
-	ends := map[int32]dbsqlc.WindowFlowsRow{} // the last of several reports holds
+	ends := map[int32]storedb.WindowFlowsRow{} // the last of several reports holds
 	for _, r := range rows {
 		if r.SizeBytes != nil && r.ElapsedNs != nil && int(r.Flow) < count {
 			ends[r.Flow] = r
@@ -82,7 +82,7 @@ func (s *Store) arrivals(ctx context.Context, run string, trial, attempt int32, 
 	if delivered, err = deliveredInWindow(rows[0].Traffic); err != nil {
 		return nil, 0, err
 	}
-	samples, err := s.WindowSamples(ctx, dbsqlc.WindowSamplesParams{RunID: run, Trial: trial, Attempt: attempt})
+	samples, err := s.q.WindowSamples(ctx, storedb.WindowSamplesParams{RunID: run, Trial: trial, Attempt: attempt})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -131,7 +131,7 @@ func deliveredInWindow(stored json.RawMessage) (sum int64, err error) {
 // samples are still there: those that are older than this figure, and those whose
 // orchestrator ended at the wrong moment.
 func (s *Store) NoteWindows(ctx context.Context, log *slog.Logger) error {
-	rows, err := s.WindowCandidates(ctx)
+	rows, err := s.q.WindowCandidates(ctx)
 	if err != nil {
 		return fmt.Errorf("common windows: %w", err)
 	}

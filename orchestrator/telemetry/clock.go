@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/telemetry/telemetrydb"
 )
 
 // clocks are the offsets of a run's nodes from the orchestrator's clock.
@@ -22,15 +22,15 @@ type clocks struct {
 }
 
 // readClocks returns nil for a run without a leading node.
-func readClocks(ctx context.Context, q *dbsqlc.Queries, run string) (*clocks, error) {
-	leader, err := q.RunLeader(ctx, run)
+func readClocks(ctx context.Context, conn store.Conn, run string) (*clocks, error) {
+	leader, err := telemetrydb.New(conn).RunLeader(ctx, run)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("leader of run %s: %w", run, err)
 	}
-	rows, err := q.ClockOffsets(ctx, run)
+	rows, err := conn.ClockOffsets(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("clock offsets of run %s: %w", run, err)
 	}
@@ -61,14 +61,14 @@ func (f *figure) brokenIn(after, until time.Time) bool {
 
 // figures returns the readings between two times, and those up to [around] before
 // and after.
-func (cs *clocks) figures(ctx context.Context, q *dbsqlc.Queries, from, to time.Time) ([]figure, error) {
+func (cs *clocks) figures(ctx context.Context, conn store.Conn, from, to time.Time) ([]figure, error) {
 	since, until := from, to
 	for _, c := range cs.of {
 		for _, o := range c {
 			since, until = earlier(since, from.Add(-o.by)), later(until, to.Add(-o.by))
 		}
 	}
-	readings, err := q.TelemetryOf(ctx, dbsqlc.TelemetryOfParams{RunID: cs.run, Since: since.Add(-around), Until: until.Add(around)})
+	readings, err := telemetrydb.New(conn).TelemetryOf(ctx, telemetrydb.TelemetryOfParams{RunID: cs.run, Since: since.Add(-around), Until: until.Add(around)})
 	if err != nil {
 		return nil, fmt.Errorf("telemetry of run %s: %w", cs.run, err)
 	}

@@ -7,18 +7,19 @@ import (
 
 	"linktrial/internal/telemetrysource"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/telemetry/telemetrydb"
 )
 
 // During returns the readings during an attempt as [Fill] does, and where the nodes
 // were; start and end are by the clock of the node that leads.
-func During(ctx context.Context, q *dbsqlc.Queries, run string, start, end time.Time) (readings []report.Telemetry, moves []Move, err error) {
-	cs, err := readClocks(ctx, q, run)
+func During(ctx context.Context, conn store.Conn, run string, start, end time.Time) (readings []report.Telemetry, moves []Move, err error) {
+	cs, err := readClocks(ctx, conn, run)
 	if err != nil || cs == nil {
 		return nil, nil, err
 	}
 	from, to := cs.ofLeader(start), cs.ofLeader(end)
-	all, err := cs.figures(ctx, q, from, to)
+	all, err := cs.figures(ctx, conn, from, to)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -27,7 +28,7 @@ func During(ctx context.Context, q *dbsqlc.Queries, run string, start, end time.
 			readings = append(readings, *t)
 		}
 	}
-	moves, err = cs.moves(ctx, q, all, from, to)
+	moves, err = cs.moves(ctx, conn, all, from, to)
 	return readings, moves, err
 }
 
@@ -46,10 +47,10 @@ func names(kinds []telemetrysource.Kind) (out []string) {
 }
 
 // moves pairs latitudes and longitudes, which a receiver gives in one reading.
-func (cs *clocks) moves(ctx context.Context, q *dbsqlc.Queries, all []figure, from, to time.Time) ([]Move, error) {
+func (cs *clocks) moves(ctx context.Context, conn store.Conn, all []figure, from, to time.Time) ([]Move, error) {
 	type key struct{ node, source string }
 	first := map[key]point{}
-	rows, err := q.FirstPositions(ctx, dbsqlc.FirstPositionsParams{RunID: cs.run, Kinds: names(telemetrysource.Which(telemetrysource.AboutPosition))})
+	rows, err := telemetrydb.New(conn).FirstPositions(ctx, telemetrydb.FirstPositionsParams{RunID: cs.run, Kinds: names(telemetrysource.Which(telemetrysource.AboutPosition))})
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/downsample"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store"
 )
 
 // around is how far before and after an attempt a reading still counts for its
@@ -31,8 +31,8 @@ type Attempt struct {
 // Series returns every figure that was read during the attempt, with the last
 // reading before and the first one after it. Times are seconds since the
 // attempt's start; those before it are negative.
-func Series(ctx context.Context, q *dbsqlc.Queries, a Attempt) ([]*linktrialv1.TelemetrySeries, error) {
-	cs, err := readClocks(ctx, q, a.Run)
+func Series(ctx context.Context, conn store.Conn, a Attempt) ([]*linktrialv1.TelemetrySeries, error) {
+	cs, err := readClocks(ctx, conn, a.Run)
 	if err != nil || cs == nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func Series(ctx context.Context, q *dbsqlc.Queries, a Attempt) ([]*linktrialv1.T
 		end = a.Start.Add(365 * 24 * time.Hour)
 	}
 	from, to := cs.ofLeader(a.Start), cs.ofLeader(end)
-	all, err := cs.figures(ctx, q, from, to)
+	all, err := cs.figures(ctx, conn, from, to)
 	if err != nil {
 		return nil, err
 	}

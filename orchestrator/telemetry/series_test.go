@@ -15,6 +15,7 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/internal/telemetrysource"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/rpc/rpcdb"
 	"linktrial/orchestrator/store/storetest"
 	"linktrial/orchestrator/telemetry"
 )
@@ -78,7 +79,7 @@ func TestSeries(t *testing.T) {
 		require.NoError(t, err)
 	}
 	start := noon.Add(-lead.skew)
-	got, err := telemetry.Series(t.Context(), st.Queries, telemetry.Attempt{Run: run, Start: start, End: start.Add(10 * time.Second)})
+	got, err := telemetry.Series(t.Context(), st.Conn, telemetry.Attempt{Run: run, Start: start, End: start.Add(10 * time.Second)})
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"client radio in_bytes B/s per second [-1 3] [1000 NaN]",
@@ -87,17 +88,17 @@ func TestSeries(t *testing.T) {
 	}, words(got))
 
 	// Of an attempt that goes on, all that has come.
-	got, err = telemetry.Series(t.Context(), st.Queries, telemetry.Attempt{Run: run, Start: start, MaxPoints: 3})
+	got, err = telemetry.Series(t.Context(), st.Conn, telemetry.Attempt{Run: run, Start: start, MaxPoints: 3})
 	require.NoError(t, err)
 	// Of what is shortened, the extremes stay.
 	require.Equal(t, "client radio snr dB [-1 30] [2 5]", words(got)[1])
 	require.Equal(t, "client radio in_bytes B/s per second [-1 30] [1000 22.22]", words(got)[0])
-	got, err = telemetry.Series(t.Context(), st.Queries, telemetry.Attempt{Run: run, Start: start, MaxPoints: 4})
+	got, err = telemetry.Series(t.Context(), st.Conn, telemetry.Attempt{Run: run, Start: start, MaxPoints: 4})
 	require.NoError(t, err)
 	require.Equal(t, "client radio snr dB [-1 3 12 30] [2 3 4 5]", words(got)[1])
 
 	// Readings of long ago say nothing.
-	got, err = telemetry.Series(t.Context(), st.Queries, telemetry.Attempt{Run: run, Start: start.Add(time.Hour), End: start.Add(2 * time.Hour)})
+	got, err = telemetry.Series(t.Context(), st.Conn, telemetry.Attempt{Run: run, Start: start.Add(time.Hour), End: start.Add(2 * time.Hour)})
 	require.NoError(t, err)
 	require.Empty(t, got)
 }
@@ -133,7 +134,7 @@ func TestDrift(t *testing.T) {
 	b.add(t, 100, journal.TypeClockOffset, journal.ClockOffset{When: "after", Offset: 4 * time.Second})
 	_, err = ingest.New(ingest.Config{Store: st}).Deliver(t.Context(), run, "server", b.records)
 	require.NoError(t, err)
-	got, err := telemetry.Series(t.Context(), st.Queries, telemetry.Attempt{Run: run, Start: noon, End: noon.Add(10 * time.Second)})
+	got, err := telemetry.Series(t.Context(), st.Conn, telemetry.Attempt{Run: run, Start: noon, End: noon.Add(10 * time.Second)})
 	require.NoError(t, err)
 	require.Equal(t, []string{"server radio snr  [2] [1]"}, words(got))
 }
@@ -165,7 +166,7 @@ func TestRefusedTelemetry(t *testing.T) {
 		run := storetest.AddRun(t, st, "refused", sheet)
 		_, err := ingest.New(ingest.Config{Store: st}).Deliver(t.Context(), run, "client", b.records)
 		require.NoError(t, err)
-		rows, err := st.Misbehaviours(t.Context(), run)
+		rows, err := rpcdb.New(st).Misbehaviours(t.Context(), run)
 		require.NoError(t, err)
 		require.Len(t, rows, 1, "%+v", body)
 		require.Equal(t, int64(2), rows[0].Seq)

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/telemetry/telemetrydb"
 )
 
 // Fill adds to each attempt of a run that has ended the readings of radios during
 // it.
-func Fill(ctx context.Context, q *dbsqlc.Queries, run *report.Run) error {
-	cs, err := readClocks(ctx, q, run.ID)
+func Fill(ctx context.Context, conn store.Conn, run *report.Run) error {
+	cs, err := readClocks(ctx, conn, run.ID)
 	if err != nil || cs == nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func Fill(ctx context.Context, q *dbsqlc.Queries, run *report.Run) error {
 	if first.IsZero() {
 		return nil
 	}
-	all, err := cs.figures(ctx, q, first, last)
+	all, err := cs.figures(ctx, conn, first, last)
 	if err != nil {
 		return err
 	}
@@ -146,8 +147,8 @@ type Reading struct {
 }
 
 // Readings calls each with all readings of a run, node by node in order of time.
-func Readings(ctx context.Context, q *dbsqlc.Queries, run *report.Run, each func(*Reading) error) error {
-	cs, err := readClocks(ctx, q, run.ID)
+func Readings(ctx context.Context, conn store.Conn, run *report.Run, each func(*Reading) error) error {
+	cs, err := readClocks(ctx, conn, run.ID)
 	if err != nil || cs == nil {
 		return err
 	}
@@ -162,12 +163,12 @@ func Readings(ctx context.Context, q *dbsqlc.Queries, run *report.Run, each func
 		spans = append(spans, span{from, to, t, a})
 	})
 	sort.SliceStable(spans, func(i, j int) bool { return spans[i].from.Before(spans[j].from) })
-	nodes, err := q.RunNodes(ctx, run.ID)
+	nodes, err := conn.RunNodes(ctx, run.ID)
 	if err != nil {
 		return fmt.Errorf("nodes of run %s: %w", run.ID, err)
 	}
 	for _, n := range nodes {
-		rows, err := q.TelemetryOfNode(ctx, dbsqlc.TelemetryOfNodeParams{RunID: run.ID, Node: n.Node})
+		rows, err := telemetrydb.New(conn).TelemetryOfNode(ctx, telemetrydb.TelemetryOfNodeParams{RunID: run.ID, Node: n.Node})
 		if err != nil {
 			return fmt.Errorf("telemetry of %s in run %s: %w", n.Node, run.ID, err)
 		}

@@ -56,7 +56,7 @@ func TestFill(t *testing.T) {
 		{Index: 2, Attempts: []report.Attempt{at(3000, 5)}},
 		{Index: 3, Attempts: []report.Attempt{{Attempt: 1, Started: start.Add(3010 * time.Second)}}}, // it runs
 	}}
-	require.NoError(t, telemetry.Fill(t.Context(), st.Queries, r))
+	require.NoError(t, telemetry.Fill(t.Context(), st.Conn, r))
 	told := func(trial int) (out []string) {
 		for _, x := range r.Trials[trial].Attempts[0].Telemetry {
 			out = append(out, fmt.Sprintf("%s %s %s %s: %d, %g %g %g", x.Node, x.Source, x.Figure, x.Unit, x.Readings, x.Minimum, x.Mean, x.Maximum))
@@ -77,7 +77,7 @@ func TestFill(t *testing.T) {
 	require.Empty(t, told(3))
 
 	var all []string
-	require.NoError(t, telemetry.Readings(t.Context(), st.Queries, r, func(x *telemetry.Reading) error {
+	require.NoError(t, telemetry.Readings(t.Context(), st.Conn, r, func(x *telemetry.Reading) error {
 		line := fmt.Sprintf("%s %s %g %s %s", x.Node, x.Source, x.At.Sub(noon).Seconds(), x.Figure, x.Error)
 		if x.Value != nil {
 			line += fmt.Sprintf("=%g", *x.Value)

@@ -22,12 +22,12 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign/campaigndb"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/server"
 	"linktrial/orchestrator/stats"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/synthetic"
 	"linktrial/protocols/contract"
 )
@@ -162,11 +162,11 @@ func (b *tlsSide) runs(ctx context.Context) error {
 	defer st.Close()
 	shape := synthetic.Shape{ID: "benchtls", Iterations: 1, Treatments: 1}
 	plan := []byte("name: bench-tls\n")
-	return st.InTx(ctx, func(q *dbsqlc.Queries) error {
-		if err := q.UpsertNode(ctx, dbsqlc.UpsertNodeParams{Name: tlsNode, Role: string(radio.RoleClient), Emulated: true, Drivers: []byte("[]"), Incarnation: "1"}); err != nil {
+	return st.InTx(ctx, func(tx store.Conn) error {
+		if err := tx.UpsertNode(ctx, store.UpsertNodeParams{Name: tlsNode, Role: string(radio.RoleClient), Emulated: true, Drivers: []byte("[]"), Incarnation: "1"}); err != nil {
 			return err
 		}
-		if err := q.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: shape.ID, Name: "bench-tls", Plan: "bench-tls", PlanFile: "bench-tls.yaml", PlanText: plan, PlanHash: runsheet.Hash(plan)}); err != nil {
+		if err := tx.InsertCampaign(ctx, store.InsertCampaignParams{ID: shape.ID, Name: "bench-tls", Plan: "bench-tls", PlanFile: "bench-tls.yaml", PlanText: plan, PlanHash: runsheet.Hash(plan)}); err != nil {
 			return err
 		}
 		for i := range tlsLoads {
@@ -177,16 +177,16 @@ func (b *tlsSide) runs(ctx context.Context) error {
 			}
 			j := &tlsJournal{run: fmt.Sprintf("%s-%d", shape.ID, i+1), sheet: runsheet.Hash(encoded), transfer: fmt.Sprintf("%032x", i), version: b.version}
 			b.journals = append(b.journals, j)
-			if err := q.InsertRun(ctx, store.NewRun(j.run, shape.ID, sheet, encoded, make([]float64, len(sheet.Trials)))); err != nil {
+			if err := tx.InsertRun(ctx, store.NewRun(j.run, shape.ID, sheet, encoded, make([]float64, len(sheet.Trials)))); err != nil {
 				return err
 			}
-			if err := q.InsertRunNode(ctx, dbsqlc.InsertRunNodeParams{RunID: j.run, Role: string(radio.RoleClient), Node: tlsNode}); err != nil {
+			if err := tx.InsertRunNode(ctx, store.InsertRunNodeParams{RunID: j.run, Role: string(radio.RoleClient), Node: tlsNode}); err != nil {
 				return err
 			}
-			if _, err := q.InsertTrials(ctx, []dbsqlc.InsertTrialsParams{{RunID: j.run, Trial: 0, Iteration: 1, Treatment: sheet.Trials[0].Treatment}}); err != nil {
+			if _, err := tx.InsertTrials(ctx, []store.InsertTrialsParams{{RunID: j.run, Trial: 0, Iteration: 1, Treatment: sheet.Trials[0].Treatment}}); err != nil {
 				return err
 			}
-			if _, err := q.SetEnded(ctx, dbsqlc.SetEndedParams{ID: j.run, State: "aborted", Message: "bench"}); err != nil {
+			if _, err := campaigndb.New(tx).SetEnded(ctx, campaigndb.SetEndedParams{ID: j.run, State: "aborted", Message: "bench"}); err != nil {
 				return err
 			}
 		}

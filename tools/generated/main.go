@@ -28,15 +28,16 @@ var inputs = []string{
 	"api/buf.yaml",
 	"api/buf.gen.yaml",
 	"migrations/*.sql",
-	"orchestrator/store/queries/*.sql",
+	"orchestrator/*/queries/*.sql",
+	"orchestrator/*/*/queries/*.sql",
 	"sqlc.yaml",
 	"scripts/generate", // the versions of protoc-gen-go, protoc-gen-connect-go and sqlc
 	"tools/package-lock.json",
 	"protocols/tcp/bpf/kernel/*.[ch]",
 }
 
-// Folders that hold only generated files.
-var outputs = []string{"api/gen", "orchestrator/store/dbsqlc", "protocols/tcp/bpf/objects", "web/src/gen"}
+// Patterns of folders that hold only generated files.
+var outputs = []string{"api/gen", "orchestrator/*/*db", "orchestrator/*/*/*db", "protocols/tcp/bpf/objects", "web/src/gen"}
 
 // protoc-gen-es is one of many packages of the pages: of their lock file only its own row counts.
 const (
@@ -84,29 +85,25 @@ func digests(files fs.FS) (map[string]string, error) {
 		out[name] = digest(b)
 		return err
 	}
-	for _, pattern := range inputs {
+	// Of an input, which is a file, the walk has that file alone.
+	for _, pattern := range slices.Concat(inputs, outputs) {
 		names, err := fs.Glob(files, pattern)
 		if err != nil {
 			return nil, err
 		}
 		if len(names) == 0 {
-			return nil, fmt.Errorf("no file is named %s: correct the list of inputs in tools/generated", pattern)
+			return nil, fmt.Errorf("nothing is named %s: correct the lists in tools/generated", pattern)
 		}
 		for _, name := range names {
-			if err := add(name); err != nil {
+			err := fs.WalkDir(files, name, func(name string, entry fs.DirEntry, err error) error {
+				if err != nil || entry.IsDir() {
+					return err
+				}
+				return add(name)
+			})
+			if err != nil {
 				return nil, err
 			}
-		}
-	}
-	for _, dir := range outputs {
-		err := fs.WalkDir(files, dir, func(name string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			return add(name)
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
 	row, err := lockRow(files)

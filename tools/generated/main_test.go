@@ -17,6 +17,8 @@ func checkout(t *testing.T) string {
 		"api/buf.gen.yaml":                         "version: v2",
 		"migrations/00001_a.sql":                   "CREATE TABLE a ();",
 		"orchestrator/store/queries/a.sql":         "SELECT 1;",
+		"orchestrator/rpc/results/queries/a.sql":   "SELECT 1;",
+		"orchestrator/rpc/results/resultsdb/a.go":  "package resultsdb",
 		"sqlc.yaml":                                "version: 2",
 		"scripts/generate":                         "sqlc=v1",
 		"tools/package-lock.json":                  "{}",
@@ -24,7 +26,7 @@ func checkout(t *testing.T) string {
 		"protocols/tcp/bpf/objects/a.o":            "ELF",
 		"web/package-lock.json":                    `{"packages": {"node_modules/@bufbuild/protoc-gen-es": {"version": "2.0.0", "integrity": "sha512-a"}, "node_modules/vue": {"version": "3.5.0"}}}`,
 		"api/gen/linktrial/v1/a.pb.go":             "package v1",
-		"orchestrator/store/dbsqlc/a.sql.go":       "package dbsqlc",
+		"orchestrator/store/storedb/a.sql.go":      "package storedb",
 		"web/src/gen/linktrial/v1/a_pb.ts":         "export {}",
 		"tools/generated/neither-input-nor-output": "",
 	} {
@@ -95,7 +97,7 @@ func TestMissingInputsAreAnError(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(root, "orchestrator/store/queries")); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(os.DirFS(root), root, true); err == nil || !strings.Contains(err.Error(), "orchestrator/store/queries/*.sql") {
+	if err := run(os.DirFS(root), root, true); err == nil || !strings.Contains(err.Error(), "orchestrator/*/queries/*.sql") {
 		t.Errorf("got %v, expected an error that names the missing inputs", err)
 	}
 }

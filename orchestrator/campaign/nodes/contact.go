@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/campaign/nodes/nodesdb"
 )
 
 // loss is a time without contact with a node, from when people are told of it until
@@ -28,11 +28,11 @@ func (r *Registry) reviewContactsLocked(now time.Time) {
 			last := n.lastContact(now)
 			switch {
 			case n.lost != nil && last.After(n.lost.at):
-				r.losses = append(r.losses, dbsqlc.PutContactLossParams{RunID: n.lost.run, Node: name, LostAt: n.lost.at, BackAt: &last, Restarted: n.Incarnation != n.lost.incarnation})
+				r.losses = append(r.losses, nodesdb.PutContactLossParams{RunID: n.lost.run, Node: name, LostAt: n.lost.at, BackAt: &last, Restarted: n.Incarnation != n.lost.incarnation})
 				n.lost = nil
 			case n.lost == nil && r.isMissingLocked(n, now):
 				n.lost = &loss{run, last, n.Incarnation}
-				r.losses = append(r.losses, dbsqlc.PutContactLossParams{RunID: run, Node: name, LostAt: last})
+				r.losses = append(r.losses, nodesdb.PutContactLossParams{RunID: run, Node: name, LostAt: last})
 			case n.lost != nil && n.lost.run != run: // that one has ended without the node
 				n.lost = nil
 			}
@@ -44,7 +44,7 @@ func (r *Registry) reviewContactsLocked(now time.Time) {
 // that took so little time that nobody missed it.
 func (r *Registry) restartedLocked(old *node, now time.Time) {
 	if run := r.runOf[old.Name]; run != "" && old.lost == nil && !old.Virtual {
-		r.losses = append(r.losses, dbsqlc.PutContactLossParams{RunID: run, Node: old.Name, LostAt: old.lastContact(now), BackAt: &now, Restarted: true})
+		r.losses = append(r.losses, nodesdb.PutContactLossParams{RunID: run, Node: old.Name, LostAt: old.lastContact(now), BackAt: &now, Restarted: true})
 	}
 }
 
@@ -59,7 +59,7 @@ func (r *Registry) storeLosses(ctx context.Context) error {
 		}
 		first := r.losses[0]
 		r.mu.Unlock()
-		if err := r.cfg.Store.PutContactLoss(ctx, first); err != nil {
+		if err := r.db.PutContactLoss(ctx, first); err != nil {
 			return fmt.Errorf("store the loss of contact with %s: %w", first.Node, err)
 		}
 		r.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"linktrial/orchestrator/campaign/nodes/nodesdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 const (
@@ -52,17 +52,18 @@ type Config struct {
 // several goroutines.
 type Registry struct {
 	cfg   Config
+	db    *nodesdb.Queries
 	board board
 
 	mu      sync.Mutex
 	nodes   map[string]*node
-	runOf   map[string]string             // by node: the open run that it takes part in
-	active  map[string][]string           // by run: nodes that are to be in contact
-	watched map[string]bool               // nodes that are to be in contact
-	silent  map[string]bool               // nodes in a run with in-band control
-	looked  time.Time                     // for nodes without contact, last
-	heard   time.Time                     // since when nodes can be heard without a gap
-	losses  []dbsqlc.PutContactLossParams // that are to be stored
+	runOf   map[string]string              // by node: the open run that it takes part in
+	active  map[string][]string            // by run: nodes that are to be in contact
+	watched map[string]bool                // nodes that are to be in contact
+	silent  map[string]bool                // nodes in a run with in-band control
+	looked  time.Time                      // for nodes without contact, last
+	heard   time.Time                      // since when nodes can be heard without a gap
+	losses  []nodesdb.PutContactLossParams // that are to be stored
 }
 
 // Node is a registered node as it is now.
@@ -113,11 +114,11 @@ func (n *node) lastContact(now time.Time) time.Time {
 
 // Load reads from the store which nodes there are; none is connected yet.
 func Load(ctx context.Context, cfg Config) (*Registry, error) {
-	rows, err := cfg.Store.Nodes(ctx)
+	r := New(cfg)
+	rows, err := r.db.Nodes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load nodes: %w", err)
 	}
-	r := New(cfg)
 	for _, row := range rows {
 		n := &node{Registration: Registration{Name: row.Name, Role: row.Role, Version: row.Version, Host: row.Host, Kernel: row.Kernel, Radio: row.Radio,
 			Emulated: row.Emulated, Virtual: row.Virtual, RadioAddress: row.RadioAddress, DiskFreeBytes: row.DiskFreeBytes, Incarnation: row.Incarnation,
@@ -128,7 +129,7 @@ func Load(ctx context.Context, cfg Config) (*Registry, error) {
 		}
 		r.nodes[row.Name] = n
 	}
-	open, err := cfg.Store.OpenContactLosses(ctx)
+	open, err := r.db.OpenContactLosses(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load losses of contact: %w", err)
 	}
@@ -142,7 +143,7 @@ func Load(ctx context.Context, cfg Config) (*Registry, error) {
 
 // New returns a registry without nodes.
 func New(cfg Config) *Registry {
-	return &Registry{cfg: cfg, nodes: map[string]*node{}}
+	return &Registry{cfg: cfg, db: nodesdb.New(cfg.Store), nodes: map[string]*node{}}
 }
 
 // Register adds a node, or replaces what is known of it.
@@ -165,7 +166,7 @@ func (r *Registry) Register(ctx context.Context, reg Registration) error {
 	if err := r.checkReplaced(&reg, now); err != nil {
 		return err
 	}
-	err = r.cfg.Store.UpsertNode(ctx, dbsqlc.UpsertNodeParams{Name: reg.Name, Role: reg.Role, Version: reg.Version, Host: reg.Host, Kernel: reg.Kernel,
+	err = r.cfg.Store.UpsertNode(ctx, store.UpsertNodeParams{Name: reg.Name, Role: reg.Role, Version: reg.Version, Host: reg.Host, Kernel: reg.Kernel,
 		Radio: reg.Radio, Emulated: reg.Emulated, RadioAddress: reg.RadioAddress, DiskFreeBytes: reg.DiskFreeBytes, Drivers: encoded, Incarnation: reg.Incarnation, Virtual: reg.Virtual,
 		Lab: reg.Lab, LabProblem: reg.LabProblem})
 	if err != nil {
@@ -231,7 +232,7 @@ func (r *Registry) checkJournal(ctx context.Context, reg *Registration) error {
 	if err != nil {
 		return fmt.Errorf("register node: %w", err)
 	}
-	if !slices.ContainsFunc(parts, func(p dbsqlc.RunNode) bool { return p.Node == reg.Name && p.CommittedSeq > 0 }) {
+	if !slices.ContainsFunc(parts, func(p store.RunNode) bool { return p.Node == reg.Name && p.CommittedSeq > 0 }) {
 		return nil // it has not begun there
 	}
 	return fmt.Errorf("%s takes part in run %s: %w; start the agent with that one, give this one another name, or abort the run ('linktrial run abort %[2]s')", reg.Name, run, ErrOtherFolder)
@@ -376,7 +377,7 @@ func (r *Registry) isMissingLocked(n *node, now time.Time) bool {
 // when there was no contact with nodes in runs.
 func (r *Registry) Flush(ctx context.Context) error {
 	now := r.cfg.Now()
-	var rows dbsqlc.TouchNodesParams
+	var rows nodesdb.TouchNodesParams
 	r.mu.Lock()
 	r.lookLocked(now)
 	r.reviewContactsLocked(now)
@@ -392,7 +393,7 @@ func (r *Registry) Flush(ctx context.Context) error {
 	if err := r.storeLosses(ctx); err != nil || len(rows.Names) == 0 {
 		return err
 	}
-	if err := r.cfg.Store.TouchNodes(ctx, rows); err != nil {
+	if err := r.db.TouchNodes(ctx, rows); err != nil {
 		return fmt.Errorf("store last contact: %w", err)
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/campaign/nodes/nodesdb"
 )
 
 func TestConnected(t *testing.T) {
@@ -153,17 +153,17 @@ func TestLossesAreNoted(t *testing.T) {
 	}
 	began := now
 	tick(20)
-	require.Equal(t, []dbsqlc.PutContactLossParams{{RunID: "r-1", Node: "relay", LostAt: began}}, r.losses, "once")
+	require.Equal(t, []nodesdb.PutContactLossParams{{RunID: "r-1", Node: "relay", LostAt: began}}, r.losses, "once")
 	add("2")
 	back := now
 	tick(1)
-	require.Equal(t, dbsqlc.PutContactLossParams{RunID: "r-1", Node: "relay", LostAt: began, BackAt: &back, Restarted: true}, r.losses[1])
+	require.Equal(t, nodesdb.PutContactLossParams{RunID: "r-1", Node: "relay", LostAt: began, BackAt: &back, Restarted: true}, r.losses[1])
 
 	tick(1)
 	add("3")
 	again := now
 	tick(1)
-	require.Equal(t, dbsqlc.PutContactLossParams{RunID: "r-1", Node: "relay", LostAt: back, BackAt: &again, Restarted: true}, r.losses[2])
+	require.Equal(t, nodesdb.PutContactLossParams{RunID: "r-1", Node: "relay", LostAt: back, BackAt: &again, Restarted: true}, r.losses[2])
 	require.Len(t, r.losses, 3)
 }
 

@@ -17,7 +17,6 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/rpc/reply"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // Service is AccessService.
@@ -191,7 +190,7 @@ func (s *Service) AddUser(ctx context.Context, req *connect.Request[linktrialv1.
 	if err != nil {
 		return nil, s.answer(ctx, "AddUser", err)
 	}
-	m := userMessage(dbsqlc.UsersRow{Name: u.Name, Role: u.Role, CreatedAt: u.CreatedAt})
+	m := userMessage(access.User{Name: u.Name, Role: u.Role, CreatedAt: u.CreatedAt})
 	return connect.NewResponse(&linktrialv1.AddUserResponse{User: m}), nil
 }
 
@@ -302,11 +301,11 @@ func roleMessage(text string) linktrialv1.Role {
 	return linktrialv1.Role(role)
 }
 
-func userMessage(r dbsqlc.UsersRow) *linktrialv1.User {
+func userMessage(r access.User) *linktrialv1.User {
 	return &linktrialv1.User{Name: r.Name, Role: roleMessage(r.Role), Disabled: r.Disabled, Created: timestamppb.New(r.CreatedAt), LastLogin: stamp(r.LastLoginAt), Sessions: r.Sessions, Tokens: r.Tokens, SecondFactor: r.SecondFactor, ByProvider: r.ByProvider}
 }
 
-func tokenMessage(r dbsqlc.TokensRow) *linktrialv1.Token {
+func tokenMessage(r access.Token) *linktrialv1.Token {
 	return &linktrialv1.Token{Id: r.ID, User: r.UserName, Name: r.Name, Role: roleMessage(r.Role), Created: timestamppb.New(r.CreatedAt), Expires: timestamppb.New(r.ExpiresAt),
 		LastUsed: stamp(r.UsedAt), Revoked: stamp(r.RevokedAt), OfLogin: r.OfLogin}
 }

@@ -8,7 +8,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store"
 )
 
 var states = map[string]linktrialv1.RunState{
@@ -26,7 +26,7 @@ var states = map[string]linktrialv1.RunState{
 func State(s string) linktrialv1.RunState { return states[s] }
 
 // Run is a run as calls answer with it.
-func Run(o *dbsqlc.RunOverview) *linktrialv1.Run {
+func Run(o *store.RunOverview) *linktrialv1.Run {
 	r := &linktrialv1.Run{Id: o.ID, CampaignId: o.CampaignID, Plan: o.Plan, Radio: o.Radio, Topology: o.Topology, SizeBytes: o.SizeBytes,
 		State: states[o.State], Message: o.Message, Trials: o.Trials, TrialsEnded: o.TrialsEnded, AttemptsFailed: o.AttemptsFailed,
 		SheetHash: o.SheetHash, Place: o.Place, Created: timestamppb.New(o.CreatedAt), Nodes: o.Nodes, Sealed: o.Sealed, LateRecords: o.LateRecords}
@@ -50,7 +50,7 @@ func Run(o *dbsqlc.RunOverview) *linktrialv1.Run {
 
 // secondsLeft corrects the estimate of the trials to come by how the estimates
 // of those that have ended turned out, within a factor of ten.
-func secondsLeft(o *dbsqlc.RunOverview) float64 {
+func secondsLeft(o *store.RunOverview) float64 {
 	left := o.EstimatedSecondsLeft
 	if o.EstimatedSecondsEnded > 0 && o.MeasuredSecondsEnded > 0 {
 		left *= max(0.1, min(10, o.MeasuredSecondsEnded/o.EstimatedSecondsEnded))

@@ -16,7 +16,6 @@ import (
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 func (s *Service) GetAttempt(ctx context.Context, req *connect.Request[linktrialv1.GetAttemptRequest]) (*connect.Response[linktrialv1.GetAttemptResponse], error) {
@@ -40,18 +39,18 @@ func (s *Service) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptReque
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.parts(ctx, run, []dbsqlc.Trial{t})
+	all, err := s.parts(ctx, run, []store.Trial{t})
 	if err != nil {
 		return nil, err
 	}
 	p := all[t.Trial]
-	a := &dbsqlc.Attempt{} // of a trial that has not begun, or never will
+	a := &store.Attempt{} // of a trial that has not begun, or never will
 	if len(p.attempts) > 0 || m.Attempt != 0 {
 		if a, err = p.attempt(m.Attempt); err != nil {
 			return nil, fmt.Errorf("run %s, trial %d: %w", run.id, t.Trial, err)
 		}
 	}
-	marks, err := store.ReadMarks(ctx, s.cfg.Store.Queries, run.id)
+	marks, err := store.ReadMarks(ctx, s.cfg.Store.Conn, run.id)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +69,7 @@ func (s *Service) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptReque
 		of.Attempts = append(of.Attempts, *y)
 	}
 	named := &report.Run{ID: run.id, Sheet: run.sheet, Trials: []report.Trial{of}}
-	if err := store.NameCrashes(ctx, s.cfg.Store.Queries, named); err != nil {
+	if err := store.NameCrashes(ctx, s.cfg.Store.Conn, named); err != nil {
 		return nil, fmt.Errorf("run %s: crashes of listeners: %w", run.id, err)
 	}
 	of = named.Trials[0]

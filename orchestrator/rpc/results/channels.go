@@ -9,8 +9,8 @@ import (
 
 	"linktrial/internal/radiocontrol"
 	"linktrial/orchestrator/report/render"
+	"linktrial/orchestrator/rpc/results/resultsdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // channelsCSV is how the channels of emulated radios changed during each attempt.
@@ -22,7 +22,7 @@ var channelsHeader = []string{"run", "trial", "attempt", "from", "to", "step_s",
 const channelsPage = 50
 
 // writeChannels writes every moment of every history.
-func writeChannels(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out *output) error {
+func writeChannels(ctx context.Context, st *store.Store, runs []store.RunHeadsRow, leave leftOut, out *output) error {
 	w := render.NewCSV(out)
 	if err := w.Write(channelsHeader); err != nil {
 		return err
@@ -38,7 +38,7 @@ func writeChannels(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsR
 			return err
 		}
 		for first := int32(0); first < runs[i].Trials; first += channelsPage {
-			rows, err := st.ChannelsOfRun(ctx, dbsqlc.ChannelsOfRunParams{RunID: id, First: first, Trials: channelsPage})
+			rows, err := resultsdb.New(st).ChannelsOfRun(ctx, resultsdb.ChannelsOfRunParams{RunID: id, First: first, Trials: channelsPage})
 			if err != nil {
 				return fmt.Errorf("channels of run %s: %w", id, err)
 			}
@@ -62,7 +62,7 @@ func writeChannels(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsR
 
 // writeChannel writes the histories of an attempt; a figure that is 0, or the link's own,
 // throughout is left empty.
-func writeChannel(w *csv.Writer, run string, row *dbsqlc.ChannelsOfRunRow) error {
+func writeChannel(w *csv.Writer, run string, row *resultsdb.ChannelsOfRunRow) error {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	at := func(list []float64, i int) string {
 		if i >= len(list) {

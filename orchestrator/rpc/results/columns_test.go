@@ -9,7 +9,6 @@ import (
 
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/protocols/contract"
 )
 
@@ -57,7 +56,7 @@ func TestSampleRow(t *testing.T) {
 		t.Errorf("columns\n%s, expected\n%s", got, header)
 	}
 	row := newSampleRow()
-	row.ofTrial("r-1", &dbsqlc.Trial{Trial: 4, Iteration: 2, Treatment: "cubic"})
+	row.ofTrial("r-1", &store.Trial{Trial: 4, Iteration: 2, Treatment: "cubic"})
 	s := &store.Sample{At: time.Date(2026, 3, 14, 15, 9, 26, 535_000_000, time.UTC), RunID: "r-1", Attempt: 1, Flow: 3, Side: "client",
 		Figures: contract.Sample{ElapsedNS: 1_234_567_890, SentBytes: 10}}
 	for want, change := range map[string]func(){

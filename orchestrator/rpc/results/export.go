@@ -14,12 +14,11 @@ import (
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // rowWriter writes a file whose rows are read from the store as they are written, so that
 // it may be larger than any memory. No data set holds its rows.
-type rowWriter func(context.Context, *store.Store, []dbsqlc.RunHeadsRow, leftOut, *output) error
+type rowWriter func(context.Context, *store.Store, []store.RunHeadsRow, leftOut, *output) error
 
 // rowWriters are of the formats that are made [render.FromRows], by their names.
 var rowWriters = map[string]rowWriter{
@@ -31,7 +30,7 @@ var rowWriters = map[string]rowWriter{
 type leftOut []string
 
 // known refuses names that no run's treatment or mix has.
-func (s *Service) known(ctx context.Context, heads []dbsqlc.RunHeadsRow, l leftOut) error {
+func (s *Service) known(ctx context.Context, heads []store.RunHeadsRow, l leftOut) error {
 	ds := &report.Dataset{}
 	for i := 0; i < len(heads) && len(l) > 0; i++ {
 		sheet, err := s.cfg.Store.Sheet(ctx, heads[i].ID, heads[i].SheetHash)
@@ -188,8 +187,8 @@ func (s *Service) openRows(ctx context.Context, ids []string, f *render.Format, 
 }
 
 // heads are the runs of scopes, each once, in the order in which [report.Merge] has them.
-func (s *Service) heads(ctx context.Context, scopes []store.Scope) (out []dbsqlc.RunHeadsRow, err error) {
-	var of dbsqlc.RunHeadsParams
+func (s *Service) heads(ctx context.Context, scopes []store.Scope) (out []store.RunHeadsRow, err error) {
+	var of store.RunHeadsParams
 	for _, x := range scopes {
 		if x.Run == "" {
 			of.Campaigns = append(of.Campaigns, x.Campaign)

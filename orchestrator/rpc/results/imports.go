@@ -12,8 +12,8 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/rpc/results/resultsdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // maxImportText bounds each text beside an imported file, in bytes.
@@ -37,14 +37,14 @@ func (s *Service) ImportCampaign(ctx context.Context, req *connect.Request[linkt
 	}
 	row := asRow(ds)
 	row.Content, row.Origin, row.FileName, row.GivenBy = m.Content, strings.TrimSpace(m.Origin), name, m.By
-	n, err := s.cfg.Store.InsertImport(ctx, row)
+	n, err := resultsdb.New(s.cfg.Store).InsertImport(ctx, row)
 	if err != nil {
 		return nil, s.answer(ctx, "import campaign", err)
 	}
 	if n == 0 {
 		return nil, s.answer(ctx, "import campaign", s.refuseStored(ctx, name, ds.Campaign))
 	}
-	stored, err := s.cfg.Store.Imports(ctx, ds.Campaign)
+	stored, err := resultsdb.New(s.cfg.Store).Imports(ctx, ds.Campaign)
 	if err == nil && len(stored) == 0 {
 		err = fmt.Errorf("imported campaign %q, which somebody removed again: %w", ds.Campaign, store.ErrNotFound)
 	}
@@ -58,7 +58,7 @@ func (s *Service) ImportCampaign(ctx context.Context, req *connect.Request[linkt
 
 // refuseStored says why a campaign cannot be imported that this orchestrator has.
 func (s *Service) refuseStored(ctx context.Context, file, campaign string) error {
-	stored, err := s.cfg.Store.Imports(ctx, campaign)
+	stored, err := resultsdb.New(s.cfg.Store).Imports(ctx, campaign)
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func (s *Service) refuseStored(ctx context.Context, file, campaign string) error
 }
 
 // asRow is what lists show of a campaign.
-func asRow(ds *report.Dataset) dbsqlc.InsertImportParams {
-	row := dbsqlc.InsertImportParams{CampaignID: ds.Campaign, Plan: ds.Plan, Runs: int32(len(ds.Runs)), CreatedAt: ds.Created}
+func asRow(ds *report.Dataset) resultsdb.InsertImportParams {
+	row := resultsdb.InsertImportParams{CampaignID: ds.Campaign, Plan: ds.Plan, Runs: int32(len(ds.Runs)), CreatedAt: ds.Created}
 	for i := range ds.Runs {
 		r := &ds.Runs[i]
 		row.Trials += int32(len(r.Trials))
@@ -90,7 +90,7 @@ func asRow(ds *report.Dataset) dbsqlc.InsertImportParams {
 	return row
 }
 
-func asImported(x *dbsqlc.ImportsRow) *linktrialv1.ImportedCampaign {
+func asImported(x *resultsdb.ImportsRow) *linktrialv1.ImportedCampaign {
 	return &linktrialv1.ImportedCampaign{Plan: x.Plan, Runs: x.Runs, Trials: x.Trials, Created: timestamppb.New(x.CreatedAt), Place: x.Place,
 		Radios: x.Radios, Topologies: x.Topologies, SizesBytes: x.SizesBytes, Treatments: x.Treatments,
 		Imported: asOrigin(&report.Import{Campaign: x.CampaignID, Origin: x.Origin, File: x.FileName, SHA256: x.Sha256, By: x.GivenBy, At: x.GivenAt})}
@@ -105,7 +105,7 @@ func asOrigin(x *report.Import) *linktrialv1.ImportOrigin {
 }
 
 func (s *Service) ListImports(ctx context.Context, _ *connect.Request[linktrialv1.ListImportsRequest]) (*connect.Response[linktrialv1.ListImportsResponse], error) {
-	rows, err := s.cfg.Store.Imports(ctx, "")
+	rows, err := resultsdb.New(s.cfg.Store).Imports(ctx, "")
 	if err != nil {
 		return nil, s.answer(ctx, "list imports", err)
 	}
@@ -117,7 +117,7 @@ func (s *Service) ListImports(ctx context.Context, _ *connect.Request[linktrialv
 }
 
 func (s *Service) RemoveImport(ctx context.Context, req *connect.Request[linktrialv1.RemoveImportRequest]) (*connect.Response[linktrialv1.RemoveImportResponse], error) {
-	n, err := s.cfg.Store.DeleteImport(ctx, req.Msg.CampaignId)
+	n, err := resultsdb.New(s.cfg.Store).DeleteImport(ctx, req.Msg.CampaignId)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("imported campaign %q: %w", req.Msg.CampaignId, store.ErrNotFound)
 	}

@@ -10,7 +10,6 @@ import (
 	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/telemetry"
 )
 
@@ -21,7 +20,7 @@ var readingsHeader = []string{"run", "node", "role", "source", "kind", "figure",
 
 func fillTelemetry(ctx context.Context, st *store.Store, ds *report.Dataset) error {
 	for i := range ds.Runs {
-		if err := telemetry.Fill(ctx, st.Queries, &ds.Runs[i]); err != nil {
+		if err := telemetry.Fill(ctx, st.Conn, &ds.Runs[i]); err != nil {
 			return err
 		}
 	}
@@ -30,7 +29,7 @@ func fillTelemetry(ctx context.Context, st *store.Store, ds *report.Dataset) err
 
 // writeReadings writes every reading of the runs, also those between trials, and why a
 // source told nothing. One run is in memory at a time.
-func writeReadings(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out *output) error {
+func writeReadings(ctx context.Context, st *store.Store, runs []store.RunHeadsRow, leave leftOut, out *output) error {
 	w := render.NewCSV(out)
 	if err := w.Write(readingsHeader); err != nil {
 		return err
@@ -40,7 +39,7 @@ func writeReadings(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsR
 		if err != nil {
 			return err
 		}
-		err = telemetry.Readings(ctx, st.Queries, run, func(r *telemetry.Reading) error {
+		err = telemetry.Readings(ctx, st.Conn, run, func(r *telemetry.Reading) error {
 			if r.Trial != nil && slices.Contains(leave, r.Trial.Treatment) {
 				return nil
 			}

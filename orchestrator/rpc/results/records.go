@@ -10,7 +10,6 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // ListRecords answers linktrial audit-run.
@@ -42,7 +41,7 @@ func (s *Service) listRecords(ctx context.Context, m *linktrialv1.ListRecordsReq
 	if m.Node == "" {
 		return out, nil
 	}
-	if !slices.ContainsFunc(nodes, func(n dbsqlc.RunNode) bool { return n.Node == m.Node }) {
+	if !slices.ContainsFunc(nodes, func(n store.RunNode) bool { return n.Node == m.Node }) {
 		return nil, fmt.Errorf("run %s, node %q: %w", run, m.Node, store.ErrNotFound)
 	}
 	records, err := s.cfg.Store.Records(ctx, run, m.Node, m.AfterSeq, m.Bodies)

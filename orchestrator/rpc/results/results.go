@@ -16,8 +16,8 @@ import (
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/rpc/reply"
+	"linktrial/orchestrator/rpc/results/resultsdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // Config is what results are made from.
@@ -71,8 +71,8 @@ func (s *Service) listCampaigns(ctx context.Context, limit int32, before string,
 		}
 	}
 	out := &linktrialv1.ListCampaignsResponse{}
-	err := s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
-		page, err := q.CampaignPage(ctx, dbsqlc.CampaignPageParams{Before: before, Ids: only, Count: limit + 1})
+	err := s.cfg.Store.Snapshot(ctx, func(tx store.Conn) error {
+		page, err := resultsdb.New(tx).CampaignPage(ctx, resultsdb.CampaignPageParams{Before: before, Ids: only, Count: limit + 1})
 		if err != nil {
 			return err
 		}
@@ -83,22 +83,22 @@ func (s *Service) listCampaigns(ctx context.Context, limit int32, before string,
 		for _, c := range page {
 			ids = append(ids, c.ID)
 		}
-		heads, err := q.RunHeads(ctx, dbsqlc.RunHeadsParams{Campaigns: ids})
+		heads, err := tx.RunHeads(ctx, store.RunHeadsParams{Campaigns: ids})
 		if err != nil {
 			return err
 		}
 		for _, h := range heads {
 			runs = append(runs, h.ID)
 		}
-		rows, err := q.TrialCounts(ctx, runs)
+		rows, err := resultsdb.New(tx).TrialCounts(ctx, runs)
 		if err != nil {
 			return err
 		}
-		counts := map[string]dbsqlc.TrialCountsRow{}
+		counts := map[string]resultsdb.TrialCountsRow{}
 		for _, c := range rows {
 			counts[c.RunID] = c
 		}
-		byCampaign := map[string][]dbsqlc.RunHeadsRow{}
+		byCampaign := map[string][]store.RunHeadsRow{}
 		for _, h := range heads {
 			byCampaign[h.CampaignID] = append(byCampaign[h.CampaignID], h)
 		}
@@ -114,7 +114,7 @@ func (s *Service) listCampaigns(ctx context.Context, limit int32, before string,
 // is the campaign's.
 var ends = []campaign.State{campaign.Completed, campaign.Aborted, campaign.Stopped}
 
-func asCampaign(c *dbsqlc.CampaignPageRow, heads []dbsqlc.RunHeadsRow, counts map[string]dbsqlc.TrialCountsRow) *linktrialv1.Campaign {
+func asCampaign(c *resultsdb.CampaignPageRow, heads []store.RunHeadsRow, counts map[string]resultsdb.TrialCountsRow) *linktrialv1.Campaign {
 	out := &linktrialv1.Campaign{Id: c.ID, Name: c.Name, Plan: c.Plan, Created: timestamppb.New(c.CreatedAt), Runs: int32(len(heads)),
 		Published: c.Published}
 	open := len(heads) == 0

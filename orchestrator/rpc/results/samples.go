@@ -13,7 +13,6 @@ import (
 
 	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/protocols/contract"
 )
 
@@ -44,14 +43,14 @@ const wantedRows = 10_000
 // sampleFile is a file that has a row for each sample. What a protocol does not know has no
 // value there, because absent is not zero.
 type sampleFile interface {
-	ofTrial(run string, t *dbsqlc.Trial) // of the samples that follow
-	write(*store.Sample) error           // keeps nothing of it
+	ofTrial(run string, t *store.Trial) // of the samples that follow
+	write(*store.Sample) error          // keeps nothing of it
 	close() error
 }
 
 // samplesAs writes every sample of the runs, in the order of trials.
 func samplesAs[F sampleFile](begin func(io.Writer) (F, error)) rowWriter {
-	return func(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out *output) error {
+	return func(ctx context.Context, st *store.Store, runs []store.RunHeadsRow, leave leftOut, out *output) error {
 		file, err := begin(out)
 		if err != nil {
 			return err
@@ -63,7 +62,7 @@ func samplesAs[F sampleFile](begin func(io.Writer) (F, error)) rowWriter {
 	}
 }
 
-func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out sampleFile, tell func(share float64) error) error {
+func writeSamples(ctx context.Context, st *store.Store, runs []store.RunHeadsRow, leave leftOut, out sampleFile, tell func(share float64) error) error {
 	total, ended := 0, 0
 	for i := range runs {
 		total += int(runs[i].Trials)
@@ -93,7 +92,7 @@ func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRo
 }
 
 // writePage writes the samples of trials that follow one another, and counts them.
-func writePage(ctx context.Context, st *store.Store, run string, page []dbsqlc.Trial, leave leftOut, out sampleFile) (rows int, err error) {
+func writePage(ctx context.Context, st *store.Store, run string, page []store.Trial, leave leftOut, out sampleFile) (rows int, err error) {
 	k := 0
 	out.ofTrial(run, &page[0])
 	err = st.EachSampleOfTrials(ctx, run, page[0].Trial, page[len(page)-1].Trial, func(x *store.Sample) error {
@@ -155,7 +154,7 @@ func (r *sampleRow) cell(s string) []byte {
 	return bytes.TrimSuffix(r.text.Bytes(), []byte("\n"))
 }
 
-func (r *sampleRow) ofTrial(run string, t *dbsqlc.Trial) {
+func (r *sampleRow) ofTrial(run string, t *store.Trial) {
 	head := append([]byte(nil), r.cell(run)...)
 	head = fmt.Appendf(head, ",%d,%d,", t.Trial, t.Iteration)
 	r.head = string(append(head, r.cell(t.Treatment)...))

@@ -6,7 +6,6 @@ import (
 
 	"linktrial/orchestrator/report/parquetfile"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/protocols/contract"
 )
 
@@ -38,7 +37,7 @@ func newParquetSamples(out io.Writer) (*parquetSamples, error) {
 	return &parquetSamples{file: parquetfile.NewWriter(out, columns...), cells: make([]parquetfile.Value, len(columns))}, nil
 }
 
-func (p *parquetSamples) ofTrial(run string, t *dbsqlc.Trial) {
+func (p *parquetSamples) ofTrial(run string, t *store.Trial) {
 	copy(p.cells, []parquetfile.Value{parquetfile.Text(run), parquetfile.Whole(int64(t.Trial)), parquetfile.Whole(int64(t.Iteration)), parquetfile.Text(t.Treatment)})
 }
 

@@ -16,8 +16,8 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radiocontrol"
 	"linktrial/orchestrator/downsample"
+	"linktrial/orchestrator/rpc/results/resultsdb"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/telemetry"
 	"linktrial/protocols/contract"
 )
@@ -49,11 +49,11 @@ func (s *Service) series(ctx context.Context, m *linktrialv1.SeriesRequest) (*li
 	if err != nil {
 		return nil, err
 	}
-	var trials []dbsqlc.Trial
+	var trials []store.Trial
 	if m.Iteration != 0 {
 		trials, err = s.iteration(ctx, run, m.Iteration)
 	} else {
-		trials = make([]dbsqlc.Trial, 1)
+		trials = make([]store.Trial, 1)
 		trials[0], err = s.trial(ctx, run, m.Trial)
 	}
 	if err != nil {
@@ -118,8 +118,8 @@ func (s *Service) run(ctx context.Context, name string) (*runRef, error) {
 	return &runRef{id, sheet}, nil
 }
 
-func (s *Service) trial(ctx context.Context, run *runRef, trial int32) (dbsqlc.Trial, error) {
-	t, err := s.cfg.Store.Trial(ctx, dbsqlc.TrialParams{RunID: run.id, Trial: trial})
+func (s *Service) trial(ctx context.Context, run *runRef, trial int32) (store.Trial, error) {
+	t, err := s.cfg.Store.Trial(ctx, store.TrialParams{RunID: run.id, Trial: trial})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, fmt.Errorf("run %s has trials 0 to %d, trial %d: %w", run.id, len(run.sheet.Trials)-1, trial, store.ErrNotFound)
 	}
@@ -127,8 +127,8 @@ func (s *Service) trial(ctx context.Context, run *runRef, trial int32) (dbsqlc.T
 }
 
 // iteration is the trials of one, one of each treatment.
-func (s *Service) iteration(ctx context.Context, run *runRef, iteration int32) ([]dbsqlc.Trial, error) {
-	trials, err := s.cfg.Store.TrialsOfIteration(ctx, dbsqlc.TrialsOfIterationParams{RunID: run.id, Iteration: iteration})
+func (s *Service) iteration(ctx context.Context, run *runRef, iteration int32) ([]store.Trial, error) {
+	trials, err := s.cfg.Store.TrialsOfIteration(ctx, store.TrialsOfIterationParams{RunID: run.id, Iteration: iteration})
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (s *Service) iteration(ctx context.Context, run *runRef, iteration int32) (
 		return nil, fmt.Errorf("run %s has iterations 1 to %d, iteration %d: %w", run.id, run.sheet.Iterations(), iteration, store.ErrNotFound)
 	}
 	seen := map[string]bool{}
-	return slices.DeleteFunc(trials, func(t dbsqlc.Trial) bool {
+	return slices.DeleteFunc(trials, func(t store.Trial) bool {
 		again := seen[t.Treatment]
 		seen[t.Treatment] = true
 		return again
@@ -145,26 +145,26 @@ func (s *Service) iteration(ctx context.Context, run *runRef, iteration int32) (
 
 // parts are the attempts of a trial, each with its flows.
 type parts struct {
-	attempts []dbsqlc.Attempt
+	attempts []store.Attempt
 	flows    map[int32][]store.Flow
 }
 
-func (s *Service) parts(ctx context.Context, run *runRef, trials []dbsqlc.Trial) (map[int32]*parts, error) {
+func (s *Service) parts(ctx context.Context, run *runRef, trials []store.Trial) (map[int32]*parts, error) {
 	var places []int32
 	out := map[int32]*parts{}
 	for _, t := range trials {
 		places = append(places, t.Trial)
 		out[t.Trial] = &parts{flows: map[int32][]store.Flow{}}
 	}
-	err := s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
-		attempts, err := q.AttemptsOfTrials(ctx, dbsqlc.AttemptsOfTrialsParams{RunID: run.id, Trials: places})
+	err := s.cfg.Store.Snapshot(ctx, func(tx store.Conn) error {
+		attempts, err := tx.AttemptsOfTrials(ctx, store.AttemptsOfTrialsParams{RunID: run.id, Trials: places})
 		if err != nil {
 			return err
 		}
 		for _, a := range attempts {
 			out[a.Trial].attempts = append(out[a.Trial].attempts, a)
 		}
-		flows, err := q.FlowsOfTrials(ctx, dbsqlc.FlowsOfTrialsParams{RunID: run.id, Trials: places})
+		flows, err := tx.FlowsOfTrials(ctx, store.FlowsOfTrialsParams{RunID: run.id, Trials: places})
 		if err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (s *Service) parts(ctx context.Context, run *runRef, trials []dbsqlc.Trial)
 		for _, f := range flows {
 			transfers = append(transfers, f.Transfer)
 		}
-		receptions, err := q.ReceptionsOfTransfers(ctx, dbsqlc.ReceptionsOfTransfersParams{RunID: run.id, Transfers: transfers})
+		receptions, err := tx.ReceptionsOfTransfers(ctx, store.ReceptionsOfTransfersParams{RunID: run.id, Transfers: transfers})
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (s *Service) parts(ctx context.Context, run *runRef, trials []dbsqlc.Trial)
 }
 
 // attempt is the one of that number, or the last for 0: the one that counts.
-func (p *parts) attempt(number int32) (*dbsqlc.Attempt, error) {
+func (p *parts) attempt(number int32) (*store.Attempt, error) {
 	n := len(p.attempts)
 	if n == 0 {
 		return nil, fmt.Errorf("it has not begun: %w", store.ErrNotFound)
@@ -195,7 +195,7 @@ func (p *parts) attempt(number int32) (*dbsqlc.Attempt, error) {
 	if number == 0 {
 		return &p.attempts[n-1], nil
 	}
-	if k := slices.IndexFunc(p.attempts, func(a dbsqlc.Attempt) bool { return a.Attempt == number }); k >= 0 {
+	if k := slices.IndexFunc(p.attempts, func(a store.Attempt) bool { return a.Attempt == number }); k >= 0 {
 		return &p.attempts[k], nil
 	}
 	return nil, fmt.Errorf("it has attempts 1 to %d, attempt %d: %w", p.attempts[n-1].Attempt, number, store.ErrNotFound)
@@ -210,8 +210,8 @@ type seriesReader struct {
 	out      *linktrialv1.SeriesResponse
 }
 
-func (x *seriesReader) attempt(ctx context.Context, t *dbsqlc.Trial, a *dbsqlc.Attempt, flows []store.Flow, clientOnly bool) error {
-	list, err := x.st.SeriesOfAttempt(ctx, dbsqlc.SeriesOfAttemptParams{RunID: a.RunID, Trial: a.Trial, Attempt: a.Attempt})
+func (x *seriesReader) attempt(ctx context.Context, t *store.Trial, a *store.Attempt, flows []store.Flow, clientOnly bool) error {
+	list, err := resultsdb.New(x.st).SeriesOfAttempt(ctx, resultsdb.SeriesOfAttemptParams{RunID: a.RunID, Trial: a.Trial, Attempt: a.Attempt})
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (x *seriesReader) attempt(ctx context.Context, t *dbsqlc.Trial, a *dbsqlc.A
 }
 
 func (x *seriesReader) flow(ctx context.Context, f *linktrialv1.FlowSeries, offset time.Duration) error {
-	of := dbsqlc.SeriesWindowParams{RunID: x.run.id, Trial: f.Trial, Attempt: f.Attempt, Flow: f.Flow, Side: f.Side, FromNs: int64(max(0, x.from-offset)), ToNs: int64(x.to - offset)}
+	of := store.SeriesWindowParams{RunID: x.run.id, Trial: f.Trial, Attempt: f.Attempt, Flow: f.Flow, Side: f.Side, FromNs: int64(max(0, x.from-offset)), ToNs: int64(x.to - offset)}
 	window, err := x.st.SeriesWindow(ctx, of)
 	if err != nil || window.Samples == 0 {
 		return err
@@ -356,12 +356,12 @@ func (c *sampleColumns) fill(f *linktrialv1.FlowSeries) {
 }
 
 // telemetry is what radios told during an attempt.
-func (x *seriesReader) telemetry(ctx context.Context, a *dbsqlc.Attempt) ([]*linktrialv1.TelemetrySeries, error) {
+func (x *seriesReader) telemetry(ctx context.Context, a *store.Attempt) ([]*linktrialv1.TelemetrySeries, error) {
 	of := telemetry.Attempt{Run: x.run.id, Start: a.StartedAt, MaxPoints: x.points}
 	if a.EndedAt != nil {
 		of.End = *a.EndedAt
 	}
-	return telemetry.Series(ctx, x.st.Queries, of)
+	return telemetry.Series(ctx, x.st.Conn, of)
 }
 
 // channels are the histories in an emulated radio's report.

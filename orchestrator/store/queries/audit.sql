@@ -8,15 +8,6 @@ SELECT id, hash FROM audit ORDER BY id DESC LIMIT 1;
 -- name: InsertAudit :exec
 INSERT INTO audit (id, at, user_name, via, address, action, detail, outcome, message, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
--- name: Audit :many
-SELECT * FROM audit
-WHERE (sqlc.arg(before)::bigint = 0 OR id < sqlc.arg(before)::bigint)
-  AND (sqlc.narg(since)::timestamptz IS NULL OR at >= sqlc.narg(since)::timestamptz)
-  AND (sqlc.arg(user_name)::text = '' OR user_name = sqlc.arg(user_name)::text)
-  AND (sqlc.arg(action)::text = '' OR position(lower(sqlc.arg(action)::text) IN lower(action)) > 0)
-  AND (sqlc.arg(outcome)::text = '' OR outcome = sqlc.arg(outcome)::text)
-ORDER BY id DESC LIMIT sqlc.arg(most);
-
 -- name: AuditAfter :many
 -- Oldest first.
 SELECT * FROM audit WHERE id > sqlc.arg(after) ORDER BY id LIMIT sqlc.arg(most);

@@ -36,15 +36,19 @@ SELECT * FROM run_overview WHERE id = $1;
 -- name: CampaignOverview :many
 SELECT * FROM run_overview WHERE campaign_id = $1 ORDER BY cell;
 
--- name: NewestOverviews :many
-SELECT * FROM run_overview ORDER BY ordinal DESC LIMIT $1;
+-- name: RunSignature :one
+SELECT * FROM run_signatures WHERE run_id = $1;
 
--- name: CampaignOverviewNewestFirst :many
-SELECT * FROM run_overview WHERE campaign_id = $1 ORDER BY ordinal DESC LIMIT $2;
+-- name: RunNodes :many
+SELECT * FROM run_nodes WHERE run_id = $1 ORDER BY role;
 
--- name: OpenOverviews :many
-SELECT * FROM run_overview WHERE ended_at IS NULL AND (sqlc.arg(campaign_id)::text = '' OR campaign_id = sqlc.arg(campaign_id)::text)
-ORDER BY ordinal DESC LIMIT sqlc.arg(count);
-
--- name: RunsByState :many
-SELECT state, count(*) AS n FROM runs GROUP BY state;
+-- name: OutageRecords :many
+-- What the nodes that do not lead recorded of their listeners, of their radios' interfaces
+-- and of times at which their agents did not run, with the time of the record before that is no step of the clock.
+SELECT j.node, n.role, j.seq, j.at, j.type, j.body, coalesce(p.at, j.at)::timestamptz AS before, coalesce(p.seq, j.seq)::bigint AS before_seq
+FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
+LEFT JOIN LATERAL (
+    SELECT x.at, x.seq FROM journal x
+    WHERE x.run_id = j.run_id AND x.node = j.node AND x.seq < j.seq AND x.type <> 'clock-stepped' ORDER BY x.seq DESC LIMIT 1) p ON true
+WHERE j.run_id = $1 AND n.role <> 'client' AND j.type IN ('run-resumed', 'listener-ready', 'listener-failed', 'agent-stopped', 'interface-failed', 'interface-ready')
+ORDER BY j.node, j.seq;

@@ -9,18 +9,6 @@ SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, ver
        log, ideal_ns, coded_bound_ns, common_window, undecided, control, host
 FROM attempts WHERE run_id = $1 ORDER BY trial, attempt;
 
--- name: AttemptsAfter :many
--- The attempts that have ended since, and those that have not. An attempt is
--- settled once it is known whether another one follows.
-SELECT sqlc.embed(a), t.iteration, t.treatment, (a.ended_seq IS NOT NULL AND (t.verdict IS NOT NULL OR r.ended_at IS NOT NULL OR later.yes))::boolean AS settled,
-       (t.verdict IS NOT NULL AND NOT later.yes)::boolean AS last
-FROM attempts a
-JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
-JOIN runs r ON r.id = a.run_id
-CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt) AS yes) later
-WHERE a.run_id = sqlc.arg(run_id) AND (a.ended_seq > sqlc.arg(after_seq)::bigint OR a.ended_seq IS NULL)
-ORDER BY a.ended_seq NULLS LAST, a.started_seq;
-
 -- name: Flows :many
 SELECT * FROM flows WHERE run_id = $1 ORDER BY trial, attempt, flow;
 
@@ -30,21 +18,10 @@ SELECT * FROM receptions WHERE run_id = $1 AND transfer IS NOT NULL ORDER BY seq
 -- name: ClockOffsets :many
 SELECT * FROM clock_offsets WHERE run_id = $1 ORDER BY node, seq;
 
--- name: Misbehaviours :many
--- What drivers did wrong, records that were refused, and those that came after the end of their journal.
-SELECT seq, node, type, body FROM journal WHERE run_id = $1 AND type IN ('driver-misbehaved', 'refused', 'late') ORDER BY node, seq LIMIT 200;
-
 -- name: Breaches :many
 -- What drivers did wrong in a run, as far as it did not decide an attempt.
 SELECT j.node, n.role, j.at, j.body FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
 WHERE j.run_id = $1 AND j.type = 'driver-misbehaved' ORDER BY n.role, j.node, j.seq;
-
--- name: CampaignPage :many
--- The newest campaigns, those older than one of them, or those of the list.
-SELECT id, name, plan, created_at, (position('published:'::bytea IN plan_text) > 0)::boolean AS published FROM campaigns c
-WHERE CASE WHEN cardinality(sqlc.arg(ids)::text[]) > 0 THEN c.id = ANY (sqlc.arg(ids)::text[])
-      ELSE sqlc.arg(before)::text = '' OR c.ordinal < (SELECT b.ordinal FROM campaigns b WHERE b.id = sqlc.arg(before)::text) END
-ORDER BY c.ordinal DESC LIMIT sqlc.arg(count);
 
 -- name: RunHeads :many
 -- Runs with all that does not grow with their trials, in the order of
@@ -65,13 +42,6 @@ CROSS JOIN LATERAL (SELECT coalesce(array_agg(x.node ORDER BY x.role), '{}')::te
 JOIN campaigns c ON c.id = r.campaign_id
 WHERE r.campaign_id = ANY (sqlc.arg(campaigns)::text[]) OR r.id = ANY (sqlc.arg(runs)::text[])
 ORDER BY c.ordinal, r.cell;
-
--- name: TrialCounts :many
--- How far runs have come; in a completed one every trial has ended.
-SELECT r.id AS run_id,
-       (CASE WHEN r.state = 'completed' THEN r.trials ELSE (SELECT count(t.verdict) FROM trials t WHERE t.run_id = r.id) END)::integer AS ended,
-       (SELECT count(*) FROM attempts a WHERE a.run_id = r.id AND a.verdict <> 'succeeded')::integer AS attempts_failed
-FROM runs r WHERE r.id = ANY (sqlc.arg(runs)::text[]);
 
 -- name: Sheets :many
 SELECT sheet_hash, sheet FROM runs WHERE id = ANY (sqlc.arg(runs)::text[]);
@@ -111,16 +81,6 @@ SELECT * FROM flows WHERE run_id = sqlc.arg(run_id) AND trial = ANY (sqlc.arg(tr
 -- name: ReceptionsOfTransfers :many
 SELECT * FROM receptions WHERE run_id = sqlc.arg(run_id) AND transfer = ANY (sqlc.arg(transfers)::text[]) ORDER BY seq;
 
--- name: SeriesOfAttempt :many
--- Which series of samples there are of an attempt. Days without samples of the
--- run are passed over, which they are not where an index gives the order: hence
--- the OFFSET.
-SELECT DISTINCT flow, side FROM (
-  SELECT s.flow, s.side FROM samples s WHERE s.run_id = $1 AND s.trial = $2 AND s.attempt = $3
-    AND s.at >= (SELECT p.first_at FROM sample_spans p WHERE p.run_id = $1) AND s.at <= (SELECT p.last_at FROM sample_spans p WHERE p.run_id = $1)
-  OFFSET 0) one
-ORDER BY flow, side;
-
 -- name: SeriesWindow :one
 -- The samples of a series between two moments, with the one before and the one
 -- after: lines are drawn to the edge.
@@ -135,9 +95,3 @@ WHERE x.elapsed_ns >= coalesce((SELECT max(b.elapsed_ns) FROM series b WHERE b.e
 
 -- name: SheetHash :one
 SELECT sheet_hash FROM runs WHERE id = $1;
-
--- name: ChannelsOfRun :many
--- How the channels of emulated radios changed during a run's attempts, of so many trials from one on.
-SELECT trial, attempt, (radio -> 'channels')::jsonb AS channels FROM attempts
-WHERE run_id = sqlc.arg(run_id) AND trial >= sqlc.arg(first)::integer AND trial < sqlc.arg(first)::integer + sqlc.arg(trials)::integer AND jsonb_typeof(radio -> 'channels') = 'array'
-ORDER BY trial, attempt;

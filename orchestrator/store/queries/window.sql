@@ -6,9 +6,6 @@ WHERE a.verdict = 'succeeded' AND a.common_window IS NULL
   AND NOT EXISTS (SELECT FROM sample_spans p WHERE p.run_id = a.run_id AND p.dropped_at IS NOT NULL)
 ORDER BY a.run_id, a.trial, a.attempt;
 
--- name: AttemptsOfTransfers :many
-SELECT DISTINCT trial, attempt FROM flows WHERE run_id = sqlc.arg(run_id) AND transfer = ANY (sqlc.arg(transfers)::text[]) ORDER BY trial, attempt;
-
 -- name: WindowFlows :many
 -- The flows of an attempt that succeeded and has no common window, with the
 -- server's last result of each, and what the emulated radios counted.

@@ -12,7 +12,6 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/protocols/contract"
 )
 
@@ -47,20 +46,20 @@ func AddRun(t testing.TB, s *store.Store, campaign string, sheet *runsheet.Sheet
 	encoded, err := sheet.Encode()
 	must(t, err)
 	run = campaign + "-1"
-	must(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
+	must(t, s.InTx(t.Context(), func(tx store.Conn) error {
 		for _, r := range Roles {
-			must(t, q.UpsertNode(t.Context(), dbsqlc.UpsertNodeParams{Name: string(r), Role: string(r), Emulated: true, Drivers: []byte("[]"), Incarnation: "1"}))
+			must(t, tx.UpsertNode(t.Context(), store.UpsertNodeParams{Name: string(r), Role: string(r), Emulated: true, Drivers: []byte("[]"), Incarnation: "1"}))
 		}
-		must(t, q.InsertCampaign(t.Context(), dbsqlc.InsertCampaignParams{ID: campaign, Name: "test", Plan: "test", PlanFile: "test.yaml", PlanText: []byte("x"), PlanHash: runsheet.Hash([]byte("x"))}))
-		must(t, q.InsertRun(t.Context(), store.NewRun(run, campaign, sheet, encoded, make([]float64, len(sheet.Trials)))))
+		must(t, tx.InsertCampaign(t.Context(), store.InsertCampaignParams{ID: campaign, Name: "test", Plan: "test", PlanFile: "test.yaml", PlanText: []byte("x"), PlanHash: runsheet.Hash([]byte("x"))}))
+		must(t, tx.InsertRun(t.Context(), store.NewRun(run, campaign, sheet, encoded, make([]float64, len(sheet.Trials)))))
 		for _, r := range Roles {
-			must(t, q.InsertRunNode(t.Context(), dbsqlc.InsertRunNodeParams{RunID: run, Role: string(r), Node: string(r)}))
+			must(t, tx.InsertRunNode(t.Context(), store.InsertRunNodeParams{RunID: run, Role: string(r), Node: string(r)}))
 		}
-		rows := make([]dbsqlc.InsertTrialsParams, len(sheet.Trials))
+		rows := make([]store.InsertTrialsParams, len(sheet.Trials))
 		for i, tr := range sheet.Trials {
-			rows[i] = dbsqlc.InsertTrialsParams{RunID: run, Trial: int32(i), Iteration: int32(tr.Iteration), Treatment: tr.Treatment}
+			rows[i] = store.InsertTrialsParams{RunID: run, Trial: int32(i), Iteration: int32(tr.Iteration), Treatment: tr.Treatment}
 		}
-		_, err := q.InsertTrials(t.Context(), rows)
+		_, err := tx.InsertTrials(t.Context(), rows)
 		return err
 	}))
 	return run
