@@ -129,13 +129,20 @@ func asciiLower(s string) string {
 
 // alphabet is how many characters there are of the kinds that a password has.
 func alphabet(password string) float64 {
-	n := 0.0
+	n, others := 0.0, password
 	for kind, size := range map[string]float64{"abcdefghijklmnopqrstuvwxyz": 26, "ABCDEFGHIJKLMNOPQRSTUVWXYZ": 26, "0123456789": 10} {
-		if strings.ContainsAny(password, kind) {
+		rest := strings.Map(func(r rune) rune {
+			if strings.ContainsRune(kind, r) {
+				return -1
+			}
+			return r
+		}, others)
+		if len(rest) < len(others) {
 			n += size
 		}
+		others = rest
 	}
-	if strings.ContainsFunc(password, func(r rune) bool { return r > 'z' || !('0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r) }) {
+	if others != "" {
 		n += 33
 	}
 	return n

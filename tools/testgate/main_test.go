@@ -202,6 +202,8 @@ func TestTurns(t *testing.T) {
 		{2, 60, time.Hour, false},
 		{0, 60, 3 * time.Second, true},
 		{2, 20, 0, true}, // it is no longer busy
+		{3, 20, time.Hour, false},
+		{3, 14, 0, true},
 		{1, 60, 3 * time.Second, false},
 	} {
 		if got := computing[c.beside].met(c.percent, c.waited, &busy); got != c.want {

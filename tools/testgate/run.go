@@ -185,10 +185,10 @@ const (
 	never         = time.Duration(math.MaxInt64)
 )
 
-// The third unit that computes begins only where the others hardly do. Those that wait run
-// beside these.
+// The third and the fourth unit that compute begin only where the others hardly do. Those
+// that wait run beside these.
 var (
-	computing = lane{{30, time.Minute}, {30, 20 * time.Second}, {22, never}}
+	computing = lane{{30, time.Minute}, {30, 20 * time.Second}, {22, never}, {15, never}}
 	waiting   = lane{{45, 20 * time.Second}, {30, never}}
 )
 
