@@ -96,7 +96,7 @@ func TestAliveOfASteppedClock(t *testing.T) {
 	require.InDelta(t, 0, at[1].Sub(alive[1]).Hours(), 1)
 	require.NoError(t, j.Close())
 
-	// After a start of the machine it is by the clock of before.
+	// After a start of the machine it is by the earlier clock.
 	j = open("two")
 	require.InDelta(t, 0, aliveAt(noted, "one", "two", j).Sub(at[1]).Hours(), 1)
 	require.NoError(t, j.Close())

@@ -16,7 +16,7 @@ import (
 )
 
 // A node that is started again in the middle of a run with a clock that is a year off says
-// so before anything else, so that the times after it are by the clock of before. It does
+// so before anything else, so that the times after it are by the earlier clock. It does
 // so once, and an agent's later start on the same kernel finds no other step.
 func TestRebootWithAnotherClock(t *testing.T) {
 	for name, by := range map[string]time.Duration{"a year ahead": year, "a year back": -year, "right": 0} {

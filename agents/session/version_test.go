@@ -82,7 +82,7 @@ func TestNewerOrchestrator(t *testing.T) {
 	if n := strings.Count(log.String(), want); n != 1 || handled.Load() != 0 {
 		t.Errorf("logged %d times, %d answers applied: %s", n, handled.Load(), log)
 	}
-	v.protocol.Store(0) // one from before the number was told, which signs nothing but sheets
+	v.protocol.Store(0) // an older one, which tells no number and signs sheets alone
 	const older = "the orchestrator's version v9 speaks protocol 1 and this agent's version v8 protocol 2: install the same version on both"
 	eventually(t, "the node says that the orchestrator is too old", func() bool { return strings.Contains(log.String(), older) })
 	if handled.Load() != 0 {

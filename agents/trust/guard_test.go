@@ -51,7 +51,7 @@ func TestDriversAreCheckedAtEachStart(t *testing.T) {
 	}
 	err := g("image@sha256:old").CheckAll(t.Context(), radio.RoleServer)
 	if err == nil || !strings.Contains(err.Error(), "is image@sha256:new and the run sheet names image@sha256:old") {
-		t.Errorf("the image of before is found good: %v", err)
+		t.Errorf("the earlier image is found good: %v", err)
 	}
 	e.pinned["moving"] = "image@sha256:old"
 	if err := g("image@sha256:new").CheckAll(t.Context(), radio.RoleServer); err != nil {

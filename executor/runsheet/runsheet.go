@@ -244,7 +244,7 @@ type Limits struct {
 	// Pause between two trials, on top of the executor's own dead time.
 	Pause time.Duration `json:"pause_ns,omitempty"`
 	// Wait is how long a trial is repeated because of faults of the apparatus before
-	// the run pauses; 0: [DefaultWait], as in sheets from before there was a limit.
+	// the run pauses; 0: [DefaultWait], as in sheets without a limit.
 	Wait time.Duration `json:"wait_ns,omitempty"`
 }
 

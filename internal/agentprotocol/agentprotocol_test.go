@@ -10,7 +10,7 @@ func TestSpan(t *testing.T) {
 		agreed int32
 		words  string
 	}{
-		{span{1, 1}, 0, true, 1, "protocol 1"}, // from before the number was told
+		{span{1, 1}, 0, true, 1, "protocol 1"}, // older: it tells no number
 		{span{1, 1}, 1, true, 1, "protocol 1"},
 		{span{1, 1}, 2, false, 1, "protocol 1"},
 		{span{1, 1}, -5, true, 1, "protocol 1"},

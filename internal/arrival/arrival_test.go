@@ -43,7 +43,7 @@ func TestReceive(t *testing.T) {
 	}
 	for i, at := range append(got, Now()) {
 		if at < began {
-			t.Errorf("time %d is %s before the one of before", i, began-at)
+			t.Errorf("time %d is %s before the preceding one", i, began-at)
 		}
 		began = at
 	}

@@ -121,7 +121,7 @@ type Fault struct {
 	// Node is the role of the node that was hit: client, relay or server.
 	Node string `json:"node,omitempty"`
 	// Driver is the name of the driver whose process was hit; empty for other targets, and
-	// in lists from before November 2026.
+	// in older lists.
 	Driver string `json:"driver,omitempty"`
 	// From is just before the fault was injected.
 	From time.Time `json:"from"`

@@ -118,7 +118,7 @@ type Report struct {
 	Ideal []time.Duration `json:"ideal_ns"`
 	// CodedBound is that of each flow, in the same order: the time that a
 	// sender would have needed who knows the channel's statistics but not its
-	// future, and has an ideal code; 0 as Ideal. Empty in journals from before it.
+	// future, and has an ideal code; 0 as Ideal. Empty in older journals.
 	CodedBound []time.Duration `json:"coded_bound_ns,omitempty"`
 	// BusyShare is the part of Duration in which the medium carried a
 	// transmission (shared medium; otherwise the busiest link direction).

@@ -35,8 +35,8 @@ func Go(ctx context.Context, loops ...func(context.Context)) (stop func()) {
 // service adds it at once, so that a start which fails half way stops what was started.
 // The zero value is ready.
 type Group struct {
-	// Logger is told of a service that takes longer than Slow to stop, which is waited
-	// for all the same; nil: nobody is.
+	// Logger gets a warning, nil none, where a service takes longer than Slow to stop. The
+	// service is waited for all the same.
 	Logger *slog.Logger
 	Slow   time.Duration // zero: 10 s
 

@@ -187,7 +187,7 @@ func (l *Lab) adopt(pid int) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Not in place: others may be reading the list of before.
+	// Not in place: others may be reading the present list.
 	kept := make([]process.Identity, 0, len(l.State.Children)+1)
 	for _, c := range l.State.Children {
 		if c.Alive() {

@@ -169,7 +169,7 @@ func TestLabCarriesPacketsAndControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The kernel takes up to a second to see that a carrier is back, and fails a
-	// neighbour's resolution of before after three more.
+	// neighbour's earlier resolution after three more.
 	_, err = get(radio.RoleClient)
 	for deadline := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		_, err = get(radio.RoleClient)
@@ -184,7 +184,7 @@ func TestLabCarriesPacketsAndControl(t *testing.T) {
 }
 
 // The emulator is killed: the lab starts it again over the same interfaces, and neither
-// a connection nor a listener of before notices more than silence.
+// an earlier connection nor an earlier listener notices more than silence.
 func TestEmulatorIsStartedAgain(t *testing.T) {
 	cfg := testConfig(t, labName()+"e", "127.0.0.1:9")
 	ctx := context.Background()
@@ -254,10 +254,10 @@ func TestEmulatorIsStartedAgain(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := io.ReadFull(far, make([]byte, 5)); err != nil {
-		t.Errorf("a connection of before: %v", err)
+		t.Errorf("an earlier connection: %v", err)
 	}
 	if err := dial(); err != nil {
-		t.Errorf("a listener of before: %v", err)
+		t.Errorf("an earlier listener: %v", err)
 	} else {
 		conn.Close()
 	}

@@ -200,7 +200,7 @@ func limits(v yamldoc.Value) runsheet.Limits {
 		Wait:     m.Duration("wait"),
 	}
 	if l.Wait == runsheet.DefaultWait {
-		l.Wait = 0 // as in sheets of plans from before there was the key
+		l.Wait = 0 // the sheet of a plan without the key has none either
 	}
 	return l
 }

@@ -30,7 +30,7 @@ func TestLock(t *testing.T) {
 		release()
 	}
 
-	// A longer content of before does not show.
+	// What the file held before, which is longer, does not show.
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, lockFile), []byte("4194304\norchestrator\n and more\n"), 0o644))
 	release, err := Lock(dir, UserBackup)

@@ -18,7 +18,8 @@ func TestProbesBesideNothing(t *testing.T) {
 	ds := reporttest.Probed()
 	ds.Runs = ds.Runs[:1]
 	run := &ds.Runs[0]
-	before := report.Summarize(ds)[0].Probes
+	whole := report.Summarize(ds)[0]
+	before := whole.Probes
 	spoilt := 0
 	for i := range run.Trials {
 		tr := &run.Trials[i]
@@ -43,6 +44,7 @@ func TestProbesBesideNothing(t *testing.T) {
 	}
 	got := row(report.Summarize(ds)[0].Probes)
 	require.Equal(t, []int{3, 2, 1, 1}, []int{got.Trials, got.Measured, got.Unloaded, got.FailedTransfers})
+	require.Equal(t, whole.Partial, report.Summarize(ds)[0].Partial, "all of its trials have ended")
 	require.NotEqual(t, *row(before).DelayMeanMS, *got.DelayMeanMS)
 
 	for format, want := range map[string]string{

@@ -208,7 +208,7 @@ func (r *ProbeRow) Name() string {
 
 // open reports whether trials of the row have not ended.
 func (r *ProbeRow) open() bool {
-	ended := r.Measured
+	ended := r.Measured + r.Unloaded
 	for _, f := range r.Failures {
 		ended += f.Attempts
 	}

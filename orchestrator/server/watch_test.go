@@ -104,7 +104,7 @@ func TestWatchJournalAndSamples(t *testing.T) {
 			joined += len(s.At)
 		}
 	})
-	until("samples of before", func() bool { return joined == 5 })
+	until("earlier samples", func() bool { return joined == 5 })
 
 	h.x.j.End(h.x.sheet, 0, 1, journal.Succeeded)
 	h.x.j.EndTrial(0, 1, journal.Succeeded)

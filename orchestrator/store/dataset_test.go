@@ -143,7 +143,7 @@ func TestBuildAttempt(t *testing.T) {
 	require.Zero(t, a.CodedBound, "of a size nobody meant")
 	require.Equal(t, []report.Flow{{Treatment: "x", Session: 1, Start: 3, Bound: time.Minute, Connect: 4, Elapsed: 50, SizeBytes: 400}}, a.Flows)
 
-	// Journals from before the coded bound.
+	// Older journals have no coded bound.
 	a, err = store.BuildAttempt(&store.Attempt{Attempt: 1, Radio: []byte(`{"ideal_ns":[5]}`)}, nil, one, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, a.Ideal)

@@ -223,7 +223,7 @@ type oldNetwork struct {
 	ends    [2]netip.AddrPort
 	past    [][]byte
 	kept    [2][][]byte // that have not been passed on yet
-	old     int         // packets of before that were passed on
+	old     int         // earlier packets that were passed on
 }
 
 func newOldNetwork(t *testing.T, client, server netip.AddrPort) *oldNetwork {
@@ -337,13 +337,13 @@ func TestBothEndsKilled(t *testing.T) {
 	old := n.old
 	n.mu.Unlock()
 	if old < 100 {
-		t.Errorf("%d packets of before were passed on: this test tests nothing", old)
+		t.Errorf("%d earlier packets were passed on: this test tests nothing", old)
 	}
 	// At 120 ms and growing pauses: a second on a busy machine.
 	if mostHellos > 6 {
 		t.Errorf("a connection needed %d hellos", mostHellos)
 	}
-	t.Logf("%d packets of before; at most %d hellos", old, mostHellos)
+	t.Logf("%d earlier packets; at most %d hellos", old, mostHellos)
 }
 
 // TestClientsKilled holds that a server whose clients die in the middle of
@@ -364,7 +364,7 @@ func TestClientsKilled(t *testing.T) {
 		most = max(most, heap)
 	}
 	// The server's options end a connection a second after its client's death;
-	// hellos of before make connections that nobody uses, which last longer.
+	// earlier hellos make connections that nobody uses, which last longer.
 	heap, conns := math.MaxInt, 0
 	for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit) && heap > empty+4<<20; time.Sleep(200 * time.Millisecond) {
 		heap, conns = server.memory()

@@ -34,7 +34,7 @@ type Registration struct {
 	DiskFreeBytes                     int64
 	Drivers                           []Driver
 	// Incarnation is the identity of this start of the agent: that of its state folder, a
-	// slash, and that of the start. Agents of before November 2026 do not tell the first two.
+	// slash, and that of the start. Older agents do not tell the first two.
 	Incarnation string
 }
 

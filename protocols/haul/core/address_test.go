@@ -278,7 +278,7 @@ func TestResponses(t *testing.T) {
 			v.Receive(s.clock(1), s.sealed(0, wire.AppendPing(nil)), addresses[0], 0)
 			v.Receive(s.clock(1), p, elsewhere, 0)
 		}, addresses[0]},
-		{"of before a move", func(s *sim, v *Conn, token []byte) {
+		{"given before a move", func(s *sim, v *Conn, token []byte) {
 			v.Receive(s.clock(1), response(s, token), elsewhere, 0)
 			v.Receive(s.clock(1), response(s, v.move.tokens.Make(addresses[0], []byte{0, 0, 0, 0, 0, 0, 0, 0}, s.clock(1))), addresses[0], 0)
 		}, elsewhere},

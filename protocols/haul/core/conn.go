@@ -113,7 +113,7 @@ type helloKey struct {
 type move struct {
 	// Of the server.
 	tokens *secure.Cookies // made when the first is needed
-	count  uint64          // changes so far; tokens of before are void
+	count  uint64          // changes so far; a token for an earlier address is void
 	to     netip.AddrPort  // where the newest packet came from, if it is not the connection's address
 	room   int             // bytes that may still be sent there
 	next   time.Duration   // next challenge

@@ -12,7 +12,7 @@ type inbox struct {
 	decoder    *code.Decoder
 	limit      int
 	buffered   int    // what reliable messages count that have not been read, up to limit: the other end keeps to the credit
-	unreliable int    // the same of the other classes: beyond limit they are dropped
+	unreliable int    // of the other classes, which are dropped beyond limit
 	consumed   uint64 // what reliable messages count that have been read, or cancelled
 	ahead      int    // numbers in ahead of all classes
 	classes    map[uint32]*inClass
