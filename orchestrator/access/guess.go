@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/ccojocar/zxcvbn-go/data"
 )
@@ -15,19 +16,24 @@ import (
 // frequent passwords, words and names, keys that lie side by side, repetitions, dates and
 // single characters. known are the words that a guesser tries first.
 //
-// The lists of words are zxcvbn's. Of its Go library nothing else is used: it reads them
-// whenever a program starts, which took 75 ms and 10 MB in each command and agent, and it
-// knows no date after 2025.
+// The lists of words are zxcvbn's; docs/decisions/password-estimate.md says why the rest of
+// its library is not used.
 func entropy(password string, known ...string) float64 {
-	ranks := rankedWords()
+	first := map[string]bool{}
 	for _, w := range known {
-		ranks[asciiLower(w)] = 1
+		first[asciiLower(w)] = true
+	}
+	rank := func(w string) int {
+		if first[w] {
+			return 1
+		}
+		return ranks()[w]
 	}
 	each := math.Log2(alphabet(password))
 	least := slices.Repeat([]float64{math.Inf(1)}, len(password)+1) // of what precedes an index
 	least[0] = 0
 	for i := range len(password) {
-		parts(password[i:], each, ranks, func(length int, bits float64) {
+		parts(password[i:], each, rank, func(length int, bits float64) {
 			least[i+length] = min(least[i+length], least[i]+bits)
 		})
 	}
@@ -35,10 +41,10 @@ func entropy(password string, known ...string) float64 {
 }
 
 // parts yields what a text may begin with: how many bytes, and the bits that it takes.
-func parts(text string, each float64, ranks map[string]int, yield func(length int, bits float64)) {
+func parts(text string, each float64, rank func(string) int, yield func(length int, bits float64)) {
 	yield(1, each)
 	for n := 1; n <= len(text); n++ {
-		if bits, ok := word(text[:n], ranks); ok {
+		if bits, ok := word(text[:n], rank); ok {
 			yield(n, bits)
 		}
 	}
@@ -92,13 +98,13 @@ func alongside(text, row string) int {
 }
 
 // word returns the bits of a text that is in the lists, perhaps with capitals, or with
-// figures and signs for letters; each adds one.
-func word(text string, ranks map[string]int) (bits float64, ok bool) {
+// figures and signs for letters; each adds one. rank is 0 for what is no word.
+func word(text string, rank func(string) int) (bits float64, ok bool) {
 	small := asciiLower(text)
 	bits = math.Inf(1)
 	for _, spelt := range []string{small, unleet.Replace(small), unleetL.Replace(small)} {
-		if rank, found := ranks[spelt]; found {
-			own := math.Log2(float64(rank))
+		if r := rank(spelt); r > 0 {
+			own := math.Log2(float64(r))
 			if spelt != small {
 				own++
 			}
@@ -148,8 +154,8 @@ func alphabet(password string) float64 {
 	return n
 }
 
-// rankedWords are the words of zxcvbn's lists with their least ranks.
-func rankedWords() map[string]int {
+// ranks are the words of zxcvbn's lists with their least ranks.
+var ranks = sync.OnceValue(func() map[string]int {
 	ranks := map[string]int{}
 	for _, name := range []string{"Passwords", "English", "MaleNames", "FemaleNames", "Surnames"} {
 		var of struct{ List []string }
@@ -163,4 +169,4 @@ func rankedWords() map[string]int {
 		}
 	}
 	return ranks
-}
+})
