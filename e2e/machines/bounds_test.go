@@ -16,7 +16,7 @@ import (
 	"linktrial/agents/session"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
-	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/security/access"
 )
 
 // A node renews its certificate twenty times a day at most. What is refused is counted, and

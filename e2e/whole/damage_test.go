@@ -18,7 +18,7 @@ import (
 	"linktrial/agents/trust"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/radio"
-	"linktrial/orchestrator/signing"
+	"linktrial/orchestrator/security/signing"
 )
 
 // fleet is agents that can be stopped and started again one by one.

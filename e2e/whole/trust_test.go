@@ -33,8 +33,8 @@ import (
 	"linktrial/internal/signature"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/security/signing"
 	"linktrial/orchestrator/server"
-	"linktrial/orchestrator/signing"
 	"linktrial/orchestrator/store/storetest"
 )
 

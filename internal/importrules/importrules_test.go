@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"cmd/": {""},
 	// What all commands share knows none of them.
 	"cmd/linktrial/setting/":   {"orchestrator/", "plans", "internal/"},
-	"cmd/linktrial/client/":    {"api/gen/", "orchestrator/authority", "internal/"},
+	"cmd/linktrial/client/":    {"api/gen/", "orchestrator/security/authority", "internal/"},
 	"cmd/linktrial/terminal/":  {"api/gen/", "orchestrator/report/wording", "internal/"},
 	"tools/":                   {"internal/process", "internal/testkind"},
 	"tools/bench/":             {""},
@@ -102,30 +102,31 @@ var allowed = map[string][]string{
 	"agents/radiolink/":        {"executor", "internal/"},
 	"agents/path/":             {"executor", "executor/runsheet", "internal/"},
 	// One row for each package of the orchestrator; those below a package go with it.
-	"orchestrator/plan/":           {"orchestrator/plan/", "executor/runsheet", "protocols/contract", "protocols/probe/pattern", "internal/"},
-	"orchestrator/sheet/":          {"orchestrator/plan", "executor/runsheet", "protocols/contract", "internal/"},
-	"orchestrator/stats/":          {"internal/"},
-	"orchestrator/downsample/":     {"internal/"},
-	"orchestrator/catalog/":        {"orchestrator/plan", "protocols/contract", "internal/", "radio-profiles", "topologies"},
-	"orchestrator/postgres/":       {"internal/"},
-	"orchestrator/store/":          {"orchestrator/store/", "orchestrator/report", "orchestrator/postgres", "executor/", "protocols/contract", "internal/", "migrations"},
-	"orchestrator/ingest/":         {"orchestrator/store/", "executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
-	"orchestrator/judge/":          {"orchestrator/report", "executor/figures", "executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
-	"orchestrator/campaign/":       {"orchestrator/campaign/", "orchestrator/judge", "orchestrator/ingest", "orchestrator/store/", "orchestrator/telemetry", "orchestrator/report", "executor/", "protocols/contract", "internal/"},
-	"orchestrator/campaign/nodes/": {"orchestrator/store/", "internal/"},
-	"orchestrator/campaign/live/":  {"orchestrator/ingest", "internal/"},
-	"agents/preflight/transfer/":   {"executor/", "api/gen/", "internal/"},
-	"orchestrator/fleet/":          {"orchestrator/campaign/", "orchestrator/store/", "executor/runsheet", "protocols/contract", "api/gen/", "internal/"},
-	"orchestrator/launch/":         {"orchestrator/campaign/", "orchestrator/fleet", "orchestrator/plan", "orchestrator/sheet", "orchestrator/signing", "executor/runsheet", "internal/"},
-	"orchestrator/library/":        {"orchestrator/library/", "orchestrator/launch", "orchestrator/plan", "orchestrator/sheet", "orchestrator/store/", "internal/"},
-	"orchestrator/signing/":        {"orchestrator/campaign/", "orchestrator/catalog", "orchestrator/store/", "executor/runsheet", "internal/"},
-	"orchestrator/authority/":      {"orchestrator/admission", "orchestrator/store/", "internal/"},
-	"orchestrator/access/":         {"orchestrator/admission", "orchestrator/auditlog", "orchestrator/provider", "orchestrator/store/", "internal/"},
-	"orchestrator/provider/":       {"internal/"},
-	"orchestrator/auditlog/":       {"orchestrator/admission", "orchestrator/store/", "internal/"},
-	"orchestrator/admission/":      {"internal/"},
-	"orchestrator/telemetry/":      {"orchestrator/downsample", "orchestrator/report", "orchestrator/store/", "api/gen/", "internal/"},
-	"orchestrator/report/":         {"orchestrator/report/", "orchestrator/plan", "orchestrator/stats", "executor/", "protocols/contract", "internal/"},
+	"orchestrator/plan/":               {"orchestrator/plan/", "executor/runsheet", "protocols/contract", "protocols/probe/pattern", "internal/"},
+	"orchestrator/sheet/":              {"orchestrator/plan", "executor/runsheet", "protocols/contract", "internal/"},
+	"orchestrator/stats/":              {"internal/"},
+	"orchestrator/downsample/":         {"internal/"},
+	"orchestrator/catalog/":            {"orchestrator/plan", "protocols/contract", "internal/", "radio-profiles", "topologies"},
+	"orchestrator/postgres/":           {"internal/"},
+	"orchestrator/store/":              {"orchestrator/store/", "orchestrator/report", "orchestrator/postgres", "executor/", "protocols/contract", "internal/", "migrations"},
+	"orchestrator/ingest/":             {"orchestrator/store/", "executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
+	"orchestrator/judge/":              {"orchestrator/report", "executor/figures", "executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
+	"orchestrator/campaign/":           {"orchestrator/campaign/", "orchestrator/judge", "orchestrator/ingest", "orchestrator/store/", "orchestrator/telemetry", "orchestrator/report", "executor/", "protocols/contract", "internal/"},
+	"orchestrator/campaign/nodes/":     {"orchestrator/store/", "internal/"},
+	"orchestrator/campaign/live/":      {"orchestrator/ingest", "internal/"},
+	"agents/preflight/transfer/":       {"executor/", "api/gen/", "internal/"},
+	"orchestrator/fleet/":              {"orchestrator/campaign/", "orchestrator/store/", "executor/runsheet", "protocols/contract", "api/gen/", "internal/"},
+	"orchestrator/launch/":             {"orchestrator/campaign/", "orchestrator/fleet", "orchestrator/plan", "orchestrator/sheet", "orchestrator/security/signing", "executor/runsheet", "internal/"},
+	"orchestrator/library/":            {"orchestrator/library/", "orchestrator/launch", "orchestrator/plan", "orchestrator/sheet", "orchestrator/store/", "internal/"},
+	"orchestrator/security/":           {},
+	"orchestrator/security/signing/":   {"orchestrator/campaign/", "orchestrator/catalog", "orchestrator/store/", "executor/runsheet", "internal/"},
+	"orchestrator/security/authority/": {"orchestrator/security/admission", "orchestrator/store/", "internal/"},
+	"orchestrator/security/access/":    {"orchestrator/security/admission", "orchestrator/security/auditlog", "orchestrator/security/provider", "orchestrator/store/", "internal/"},
+	"orchestrator/security/provider/":  {"internal/"},
+	"orchestrator/security/auditlog/":  {"orchestrator/security/admission", "orchestrator/store/", "internal/"},
+	"orchestrator/security/admission/": {"internal/"},
+	"orchestrator/telemetry/":          {"orchestrator/downsample", "orchestrator/report", "orchestrator/store/", "api/gen/", "internal/"},
+	"orchestrator/report/":             {"orchestrator/report/", "orchestrator/plan", "orchestrator/stats", "executor/", "protocols/contract", "internal/"},
 	// An audit does not use the code whose work it checks.
 	"orchestrator/report/audit/": {"executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
 	"orchestrator/backup/":       {"orchestrator/postgres", "internal/", "migrations"},
@@ -225,7 +226,7 @@ func TestQueriesOfRooms(t *testing.T) {
 }
 
 // queriesOf returns the room whose queries sqlc generates a package from: of
-// orchestrator/access/accessdb it is orchestrator/access.
+// orchestrator/security/access/accessdb it is orchestrator/security/access.
 func queriesOf(pkg string) string {
 	room, name := path.Split(pkg)
 	room = strings.TrimSuffix(room, "/")

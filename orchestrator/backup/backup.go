@@ -64,7 +64,7 @@ type File struct {
 	SHA256 string      `json:"sha256"`
 }
 
-// Signer signs manifests (orchestrator/signing.Keyring).
+// Signer signs manifests (orchestrator/security/signing.Keyring).
 type Signer interface {
 	SignBackup(manifest []byte) string
 }

@@ -25,9 +25,9 @@ import (
 
 	"linktrial/internal/auditchain"
 	"linktrial/internal/signature"
-	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/postgres"
-	"linktrial/orchestrator/signing"
+	"linktrial/orchestrator/security/authority"
+	"linktrial/orchestrator/security/signing"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/storetest"
 )

@@ -10,8 +10,8 @@ import (
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/fleet"
 	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/security/signing"
 	"linktrial/orchestrator/sheet"
-	"linktrial/orchestrator/signing"
 )
 
 // Launcher compiles and starts plans. Any number of goroutines may use it.

@@ -24,7 +24,7 @@ import (
 	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/library"
 	"linktrial/orchestrator/rpc/rpcdb"
-	"linktrial/orchestrator/signing"
+	"linktrial/orchestrator/security/signing"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/storetest"
 )

@@ -10,8 +10,6 @@ import (
 
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/internal/quota"
-	"linktrial/orchestrator/access"
-	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/fleet"
@@ -24,7 +22,9 @@ import (
 	"linktrial/orchestrator/rpc/request"
 	"linktrial/orchestrator/rpc/results"
 	"linktrial/orchestrator/rpc/trust"
-	"linktrial/orchestrator/signing"
+	"linktrial/orchestrator/security/access"
+	"linktrial/orchestrator/security/authority"
+	"linktrial/orchestrator/security/signing"
 	"linktrial/orchestrator/store"
 )
 

@@ -18,10 +18,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"linktrial/orchestrator/access"
-	"linktrial/orchestrator/admission"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/rpc/request"
+	"linktrial/orchestrator/security/access"
+	"linktrial/orchestrator/security/admission"
 	"linktrial/orchestrator/server"
 	"linktrial/orchestrator/store/storetest"
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"linktrial/internal/loopback"
-	"linktrial/orchestrator/admission"
-	"linktrial/orchestrator/authority"
+	"linktrial/orchestrator/security/admission"
+	"linktrial/orchestrator/security/authority"
 )
 
 // modeOf returns whether an orchestrator on an address uses TLS, and whom it serves.

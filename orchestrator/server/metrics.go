@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"linktrial/internal/quota"
-	"linktrial/orchestrator/admission"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/security/admission"
 	"linktrial/orchestrator/store"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"linktrial/internal/inputfile"
-	"linktrial/orchestrator/access"
-	"linktrial/orchestrator/provider"
+	"linktrial/orchestrator/security/access"
+	"linktrial/orchestrator/security/provider"
 )
 
 // OpenID is the OpenID Connect provider at which people can log in. The zero value is none.

@@ -21,7 +21,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/internal/agentprotocol"
-	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/security/access"
 	"linktrial/orchestrator/server"
 	"linktrial/orchestrator/store/storetest"
 )

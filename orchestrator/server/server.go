@@ -17,9 +17,6 @@ import (
 
 	"linktrial/internal/service"
 	"linktrial/internal/watchdog"
-	"linktrial/orchestrator/access"
-	"linktrial/orchestrator/admission"
-	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/fleet"
@@ -30,7 +27,10 @@ import (
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/rpc"
 	"linktrial/orchestrator/rpc/reply"
-	"linktrial/orchestrator/signing"
+	"linktrial/orchestrator/security/access"
+	"linktrial/orchestrator/security/admission"
+	"linktrial/orchestrator/security/authority"
+	"linktrial/orchestrator/security/signing"
 	"linktrial/orchestrator/store"
 	"linktrial/web"
 )

@@ -11,8 +11,8 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
-	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/security/access"
 	"linktrial/orchestrator/server"
 	"linktrial/orchestrator/store/storetest"
 )

@@ -30,8 +30,8 @@ import (
 	"linktrial/internal/backoff"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
-	"linktrial/orchestrator/access"
-	"linktrial/orchestrator/authority"
+	"linktrial/orchestrator/security/access"
+	"linktrial/orchestrator/security/authority"
 	"linktrial/orchestrator/stats"
 )
 

@@ -31,7 +31,7 @@ import (
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/report/render"
-	"linktrial/orchestrator/signing"
+	"linktrial/orchestrator/security/signing"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/synthetic"
 )

@@ -19,8 +19,8 @@ import (
 	"linktrial/lab/uml"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/security/signing"
 	"linktrial/orchestrator/sheet"
-	"linktrial/orchestrator/signing"
 )
 
 // virtualPlan has one transfer over a relay, on a perfect link of a given rate.

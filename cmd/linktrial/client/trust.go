@@ -15,7 +15,7 @@ import (
 
 	"linktrial/internal/identity"
 	"linktrial/internal/inputfile"
-	"linktrial/orchestrator/authority"
+	"linktrial/orchestrator/security/authority"
 )
 
 // Trust is where trusted authorities come from, besides those of the machine: --ca,

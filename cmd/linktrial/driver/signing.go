@@ -17,7 +17,7 @@ import (
 	"linktrial/internal/inputfile"
 	"linktrial/internal/signature"
 	"linktrial/lab/uml"
-	"linktrial/orchestrator/signing"
+	"linktrial/orchestrator/security/signing"
 )
 
 func newTrustClient(base string) linktrialv1connect.TrustServiceClient {

@@ -17,7 +17,7 @@ import (
 	"linktrial/internal/signature"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/backup"
-	"linktrial/orchestrator/signing"
+	"linktrial/orchestrator/security/signing"
 )
 
 func newBackup(s *setting.Settings) *cobra.Command {

@@ -18,9 +18,9 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/internal/watchdog"
 	"linktrial/lab/faults"
-	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/rpc"
+	"linktrial/orchestrator/security/authority"
 	"linktrial/orchestrator/server"
 )
 

@@ -19,7 +19,7 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/internal/auditchain"
-	"linktrial/orchestrator/signing"
+	"linktrial/orchestrator/security/signing"
 )
 
 // kept answers as an orchestrator does, of a log in memory, in pages of two entries.

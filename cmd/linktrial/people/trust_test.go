@@ -14,7 +14,7 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/internal/identity"
-	"linktrial/orchestrator/authority"
+	"linktrial/orchestrator/security/authority"
 )
 
 // The command line accepts an orchestrator's certificate only when its authority is

@@ -17,7 +17,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/internal/inputfile"
-	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/security/access"
 )
 
 func newUser(s *setting.Settings) *cobra.Command {

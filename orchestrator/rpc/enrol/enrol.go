@@ -1,6 +1,6 @@
 // Package enrol answers EnrolmentService, which gives nodes their certificates,
 // and NodeService, with which people invite and revoke nodes. Comes in: the
-// messages of api/proto. Goes out: what orchestrator/authority decides.
+// messages of api/proto. Goes out: what orchestrator/security/authority decides.
 package enrol
 
 import (
@@ -19,10 +19,10 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/internal/quota"
 	"linktrial/internal/signature"
-	"linktrial/orchestrator/access"
-	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/rpc/request"
+	"linktrial/orchestrator/security/access"
+	"linktrial/orchestrator/security/authority"
 )
 
 // Config is what the services answer from.

@@ -6,7 +6,7 @@ import (
 	"connectrpc.com/connect"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
-	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/security/access"
 )
 
 // GetSecondFactor implements AccessService.

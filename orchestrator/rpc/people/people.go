@@ -1,6 +1,6 @@
 // Package people answers AccessService: who is logged in, users, tokens and the
 // audit log. Comes in: the messages of api/proto. Goes out: what
-// orchestrator/access decides, and the cookies of sessions.
+// orchestrator/security/access decides, and the cookies of sessions.
 package people
 
 import (
@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
-	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/rpc/reply"
+	"linktrial/orchestrator/security/access"
 )
 
 // Service is AccessService.

@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"linktrial/internal/unit"
-	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/security/access"
 	"linktrial/orchestrator/store"
 )
 

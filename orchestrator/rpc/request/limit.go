@@ -10,8 +10,8 @@ import (
 
 	"connectrpc.com/connect"
 
-	"linktrial/orchestrator/admission"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/security/admission"
 )
 
 // usualLimit is how many bytes a request may have, decompressed, that carries names,

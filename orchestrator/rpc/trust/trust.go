@@ -1,6 +1,6 @@
 // Package trust answers TrustService: which keys sign run sheets, the signature
 // of a run's sheet, and which drivers new sheets accept. Comes in: the messages of
-// api/proto. Goes out: what orchestrator/signing knows and decides.
+// api/proto. Goes out: what orchestrator/security/signing knows and decides.
 package trust
 
 import (
@@ -14,11 +14,11 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/rpc/reply"
-	"linktrial/orchestrator/signing"
+	"linktrial/orchestrator/security/signing"
 )
 
 // Service is TrustService. Where people log in, the interceptor of
-// orchestrator/access has set the caller's name in the field "by" of a request.
+// orchestrator/security/access has set the caller's name in the field "by" of a request.
 type Service struct {
 	trust *signing.Trust
 	log   *slog.Logger
