@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,8 +35,12 @@ const (
 // longest of all: two of their tests may run at once.
 var apart = map[string]bool{"e2e": true}
 
-// unitsOf are the units of the tests of a kind; binary is the built test program of a
-// package.
+// longest are the packages whose units take longest and compute: one of them begun last
+// would be waited for alone.
+var longest = []string{"orchestrator/server", "playbooks", "protocols/protocoltest"}
+
+// unitsOf are the units of the tests of a kind, the longest first; binary is the built test
+// program of a package.
 func unitsOf(all []goPackage, of kind, binary func(goPackage) string) []unit {
 	var out []unit
 	for _, p := range all {
@@ -64,7 +69,17 @@ func unitsOf(all []goPackage, of kind, binary func(goPackage) string) []unit {
 			out = append(out, testUnit(p, binary(p), packageLimit, "-test.run="+exactly(tests...)))
 		}
 	}
+	slices.SortStableFunc(out, func(a, b unit) int { return rank(a) - rank(b) })
 	return out
+}
+
+// rank is where a unit stands among the longest; the others share the last place.
+func rank(u unit) int {
+	i := slices.IndexFunc(longest, func(name string) bool { return strings.HasSuffix(u.pkg, "/"+name) })
+	if i < 0 {
+		return len(longest)
+	}
+	return i
 }
 
 func testUnit(p goPackage, binary string, limit time.Duration, selection ...string) unit {
