@@ -174,7 +174,7 @@ limits: {connect: 5s, transfer: 30s}
 
 // Over real interfaces the packets that leave the client's node tell how long a transfer
 // took at the least, and those that arrive at the server's how many of a probe can have.
-func TestFalseFiguresInField(t *testing.T) {
+func TestFalseValuesInField(t *testing.T) {
 	testkind.Waits("for trials, and for what other nodes recorded")
 	p := newProgram(t)
 	catalog, err := filepath.Abs(filepath.Join("testdata", "field"))

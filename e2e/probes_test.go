@@ -110,7 +110,7 @@ func expectProbes(t *testing.T, p *program, table string, late float64) {
 			if len(sent) == 0 {
 				t.Fatalf("%s: trial %d has no log of probe %s", name, trial.Index, id)
 			}
-			got := p.Figures
+			got := p.Metrics
 			compareWithRadio(t, name, run.Sheet.Network, flow, sent, arrived, seen[p.From], len(spec.Flows) == 0, late)
 			if int(got.Sent) != len(sent) || int(got.Received) != len(arrived) || got.Sent-got.Received != got.Lost || got.Lost == 0 && len(arrived) < len(sent) {
 				t.Errorf("%s: trial %d: %+v, the logs have %d sent and %d arrived", name, trial.Index, got, len(sent), len(arrived))
@@ -146,7 +146,7 @@ func compareWithRadio(t *testing.T, name string, n *radio.Network, flow *runshee
 		leaves := h.lastStart + int64(air) + int64(last.Delay)
 		off := time.Duration(a.arrived - leaves)
 		// The emulator reads packets that come together with one look at its clock
-		// (executor/figures, radioSlack).
+		// (executor/credible, radioSlack).
 		if off < -2*time.Millisecond {
 			t.Errorf("%s: packet %d arrived %s before it had left the radio", name, number, -off)
 		}

@@ -111,7 +111,7 @@ func TestQuickStart(t *testing.T) {
 		// Every emulated radio is read by HTTP, and its readings belong to the attempt.
 		told := map[string]bool{}
 		for _, x := range a.Telemetry {
-			if x.Source == "radio-http" && x.Figure == "snr" && x.Unit == "dB" && x.Minimum >= -10 && x.Maximum <= 30 && x.Minimum <= x.Mean && x.Mean <= x.Maximum {
+			if x.Source == "radio-http" && x.Metric == "snr" && x.Unit == "dB" && x.Minimum >= -10 && x.Maximum <= 30 && x.Minimum <= x.Mean && x.Mean <= x.Maximum {
 				told[x.Node] = true
 			}
 		}

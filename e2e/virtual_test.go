@@ -221,7 +221,7 @@ func nothingOfOthers(t *testing.T, treatment string, all []report.Attempt) {
 // decided by the protocol alone. Found by comparing a campaign so: Haul's listener was
 // started while its interface had another MTU, and kept packets of that size for attempts
 // that counted.
-func TestFaultsLeaveFiguresAlone(t *testing.T) {
+func TestFaultsLeaveValuesAlone(t *testing.T) {
 	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	const plan = `
 name: figures
@@ -237,21 +237,21 @@ order: random
 seed: 7
 limits: {connect: 5s, transfer: 60s, attempts: 3}
 `
-	figures := func(flags ...string) (p *program, figure map[int][2]time.Duration) {
+	values := func(flags ...string) (p *program, value map[int][2]time.Duration) {
 		p = newProgram(t)
 		out, errs, code := p.run(append([]string{"rehearse", "--virtual", "--yes", p.plan("figures.yaml", plan)}, flags...)...)
 		if code != 0 {
 			t.Fatalf("exit code %d:\n%s%s", code, out, errs)
 		}
-		figure = map[int][2]time.Duration{}
+		value = map[int][2]time.Duration{}
 		for _, tr := range p.exported().Runs[0].Trials {
 			if a := tr.Attempts[len(tr.Attempts)-1]; tr.Verdict == journal.Succeeded && a.Verdict == journal.Succeeded {
-				figure[tr.Index] = [2]time.Duration{a.Elapsed, a.Connect}
+				value[tr.Index] = [2]time.Duration{a.Elapsed, a.Connect}
 			}
 		}
-		return p, figure
+		return p, value
 	}
-	_, want := figures()
+	_, want := values()
 	if len(want) != 54 {
 		t.Fatalf("%d of 54 trials succeeded without faults", len(want))
 	}
@@ -273,7 +273,7 @@ faults: # what begins while an interface is not in order, and what lasts longer 
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, got := figures("--faults", schedule)
+	p, got := values("--faults", schedule)
 	if faults := p.faults(); len(faults) != 12 {
 		t.Errorf("%d of 12 faults were injected", len(faults))
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
@@ -15,9 +15,9 @@ import (
 
 // stations are the listeners that a flow's packets are to or from, on their way from its
 // client on.
-func (n *node) stations(f *flow) []figures.Station {
+func (n *node) stations(f *flow) []credible.Station {
 	t := n.sheet.Treatment(f.spec.Treatment)
-	var out []figures.Station
+	var out []credible.Station
 	for _, v := range t.Passes(f.spec.ClientAt()) {
 		out = append(out, n.relayStation(t, &v))
 	}
@@ -25,13 +25,13 @@ func (n *node) stations(f *flow) []figures.Station {
 }
 
 // ownStation is a treatment's own listener, at the port that its node has said.
-func (n *node) ownStation(t *runsheet.Treatment, at radio.Role) figures.Station {
-	return figures.Station{At: at, Port: n.ports.at(at, journal.ListenerName{Treatment: t.Name}, t.Port)}
+func (n *node) ownStation(t *runsheet.Treatment, at radio.Role) credible.Station {
+	return credible.Station{At: at, Port: n.ports.at(at, journal.ListenerName{Treatment: t.Name}, t.Port)}
 }
 
 // relayStation is a relay process that a treatment passes, at the port that its node has said.
-func (n *node) relayStation(t *runsheet.Treatment, v *runsheet.Via) figures.Station {
-	return figures.Station{At: v.At, Port: n.ports.at(v.At, journal.ListenerName{Treatment: t.Name, At: v.At}, v.Port)}
+func (n *node) relayStation(t *runsheet.Treatment, v *runsheet.Via) credible.Station {
+	return credible.Station{At: v.At, Port: n.ports.at(v.At, journal.ListenerName{Treatment: t.Name, At: v.At}, v.Port)}
 }
 
 // ports are those of the listeners on a flow's way.
@@ -42,8 +42,8 @@ func (f *flow) ports() (out []int) {
 	return out
 }
 
-func (n *node) stationsOf(flows []*flow) []figures.Station {
-	var out []figures.Station
+func (n *node) stationsOf(flows []*flow) []credible.Station {
+	var out []credible.Station
 	for _, f := range flows {
 		out = append(out, n.stations(f)...)
 	}
@@ -65,14 +65,14 @@ func (n *node) holdCounts(flows []*flow, traffic []radiocontrol.Traffic) {
 	}
 	for g, all := range groups {
 		stations := n.stations(all[0])
-		var wrong *figures.Fault
+		var wrong *credible.Fault
 		if g.probe {
-			wrong = figures.ArrivedOf(arrivedOf(all), g.from, g.to, traffic, stations)
+			wrong = credible.ArrivedOf(arrivedOf(all), g.from, g.to, traffic, stations)
 		} else if again, ok := sentAgain(all); ok {
-			wrong = figures.Repaired(again, g.from, stations[0], traffic)
+			wrong = credible.Repaired(again, g.from, stations[0], traffic)
 		}
 		if wrong == nil && !g.probe && all[0].spec.ClientAt() == g.from {
-			wrong = figures.Packets(n.sheet.Network, timesOf(all), len(all), traffic, stations)
+			wrong = credible.Packets(n.sheet.Network, timesOf(all), len(all), traffic, stations)
 		}
 		for _, f := range all {
 			f.invalidate(wrong)
@@ -81,10 +81,10 @@ func (n *node) holdCounts(flows []*flow, traffic []radiocontrol.Traffic) {
 }
 
 // timesOf are those of the flows that succeeded.
-func timesOf(flows []*flow) (out []figures.Times) {
+func timesOf(flows []*flow) (out []credible.Times) {
 	for _, f := range flows {
 		if f.result.Verdict == journal.Succeeded {
-			out = append(out, figures.Times{Flow: f.figures(), Connect: time.Duration(f.result.ConnectNS)})
+			out = append(out, credible.Times{Flow: f.values(), Connect: time.Duration(f.result.ConnectNS)})
 		}
 	}
 	return out
@@ -125,7 +125,7 @@ func (n *node) holdAir(flows []*flow, report *radiocontrol.Report) {
 	tolerated := func(t *radiocontrol.Traffic) bool {
 		return n.sheet.Valid != nil && n.sheet.Valid.Interfering != nil && !runsheet.ListenerPort(t.SourcePort) && !runsheet.ListenerPort(t.DestinationPort)
 	}
-	foreign := figures.ForeignTo(n.sheet.Network, report.Traffic, n.stationsOf(flows), tolerated)
+	foreign := credible.ForeignTo(n.sheet.Network, report.Traffic, n.stationsOf(flows), tolerated)
 	if foreign == nil {
 		return
 	}
@@ -136,7 +136,7 @@ func (n *node) holdAir(flows []*flow, report *radiocontrol.Report) {
 }
 
 // foreignText says what else was on the radio, and who sent most of it.
-func (n *node) foreignText(f *figures.Foreign) string {
+func (n *node) foreignText(f *credible.Foreign) string {
 	t := &f.Hop
 	what := cmp.Or(protocolWords[t.Protocol], fmt.Sprintf("IP protocol %d", t.Protocol))
 	return fmt.Sprintf("other packets than the attempt's passed the emulated radio from %s to %s: %d bytes, beside %d of the attempt; most, %d bytes of %s, were sent by the %s to the %s%s",
@@ -157,8 +157,8 @@ func (n *node) endText(role radio.Role, port int, second bool) string {
 
 // ownerText names the listener at one of the packets' ends, where one is there.
 func (n *node) ownerText(t *radiocontrol.Traffic) string {
-	owns := func(s figures.Station) bool { return figures.Of(t, []figures.Station{s}) }
-	text := func(s figures.Station, x *runsheet.Treatment, driver string) string {
+	owns := func(s credible.Station) bool { return credible.Of(t, []credible.Station{s}) }
+	text := func(s credible.Station, x *runsheet.Treatment, driver string) string {
 		return fmt.Sprintf("; port %d of the %s is that of the listener of treatment %s (driver %s)", s.Port, s.At, x.Name, driver)
 	}
 	for i := range n.sheet.Treatments {

@@ -94,7 +94,7 @@ func (w *apparatusWatch) found(reason string, o Outage) {
 func (w *apparatusWatch) settle(ctx context.Context, flows []*flow) {
 	failed := func(f *flow) bool {
 		r := &f.result
-		return f.countsAsFailure() || r.Verdict == journal.Invalid && journal.FalseFigure(r.Reason)
+		return f.countsAsFailure() || r.Verdict == journal.Invalid && journal.FalseValue(r.Reason)
 	}
 	some := false
 	for _, f := range flows {

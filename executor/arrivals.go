@@ -3,7 +3,7 @@ package executor
 import (
 	"time"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 )
 
@@ -95,7 +95,7 @@ func (a *arrivedPackets) holdProbe(r *journal.Received) {
 	if !a.listener.startsHere(r.Transfer) {
 		here = r.Result.Probe.Received
 	}
-	if f := figures.Arrived(here, packets); f != nil {
+	if f := credible.Arrived(here, packets); f != nil {
 		r.Reason, r.Message = f.Reason, clip(f.Message)
 	}
 	passed := a.claimed + packets

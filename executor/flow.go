@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"linktrial/executor/driver"
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
@@ -36,7 +36,7 @@ type flow struct {
 	decided   bool // result has the outcome
 	connected bool // the connection is established, and the transfer's limit counts
 	samples   sampleBatch
-	seen      figures.Seen
+	seen      credible.Seen
 	ready     time.Time // when the driver was about to connect
 	exited    time.Time
 	log       string
@@ -234,7 +234,7 @@ func (f *flow) takeResult(r *contract.Result, at time.Time) {
 	if wrong := f.seen.Clock(time.Duration(f.result.ConnectNS), time.Duration(r.ElapsedNS), f.node.tolerance); wrong != nil {
 		f.decide(journal.Invalid, wrong.Reason, wrong.Message)
 	}
-	if wrong := figures.Probe(r.Probe, time.Duration(r.ElapsedNS), f.node.tolerance); wrong != nil {
+	if wrong := credible.Probe(r.Probe, time.Duration(r.ElapsedNS), f.node.tolerance); wrong != nil {
 		f.decide(journal.Invalid, wrong.Reason, wrong.Message)
 	}
 	f.decide(journal.Succeeded, "", "")
@@ -266,7 +266,7 @@ func (f *flow) countsAsFailure() bool {
 
 // invalidate takes the success away from a flow whose figures cannot be true.
 // What its driver reported stays.
-func (f *flow) invalidate(wrong *figures.Fault) {
+func (f *flow) invalidate(wrong *credible.Fault) {
 	if wrong != nil && f.result.Verdict == journal.Succeeded {
 		f.result.Verdict, f.result.Reason, f.result.Message = journal.Invalid, wrong.Reason, clip(wrong.Message)
 	}
@@ -282,8 +282,8 @@ func (f *flow) carried() int64 {
 }
 
 // figures are those of a flow that succeeded, but for its end on the channel's clock.
-func (f *flow) figures() figures.Flow {
-	return figures.Flow{From: f.spec.From, To: f.spec.To, SizeBytes: f.carried(), Elapsed: time.Duration(f.result.Result.ElapsedNS)}
+func (f *flow) values() credible.Flow {
+	return credible.Flow{From: f.spec.From, To: f.spec.To, SizeBytes: f.carried(), Elapsed: time.Duration(f.result.Result.ElapsedNS)}
 }
 
 // client is the running client process of a flow.

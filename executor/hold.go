@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 	"linktrial/internal/backoff"
 	"linktrial/internal/radiocontrol"
@@ -68,13 +68,13 @@ func (n *node) holdCounters(ctx context.Context, flows []*flow, before counters)
 	began := n.Clock.Now()
 	for {
 		now := n.count()
-		var wrong *figures.Fault
+		var wrong *credible.Fault
 		past := ""
 		if sent, known := since(before.sent, now.sent); known {
-			wrong = figures.Sent(out, sent)
+			wrong = credible.Sent(out, sent)
 		}
 		if received, known := since(before.received, now.received); known {
-			past = figures.Received(in, received)
+			past = credible.Received(in, received)
 		}
 		if wrong == nil && past == "" {
 			return
@@ -97,14 +97,14 @@ func (n *node) holdRadio(flows []*flow, report *radiocontrol.Report, opened time
 	if report == nil {
 		return
 	}
-	all := make([]figures.Flow, 0, len(flows))
+	all := make([]credible.Flow, 0, len(flows))
 	transfers, _ := bulk(flows)
 	for _, f := range flows {
 		if f.result.Verdict != journal.Succeeded {
 			continue
 		}
 		r := f.result.Result
-		x := f.figures()
+		x := f.values()
 		if !f.seen.Connected.IsZero() {
 			x.End = f.seen.Connected.Sub(opened) + x.Elapsed
 		}
@@ -113,13 +113,13 @@ func (n *node) holdRadio(flows []*flow, report *radiocontrol.Report, opened time
 			ideal = report.Ideal[f.index]
 		}
 		all = append(all, x)
-		f.invalidate(figures.Faster(n.sheet.Network, &x, ideal, n.tolerance))
+		f.invalidate(credible.Faster(n.sheet.Network, &x, ideal, n.tolerance))
 		if f.probe { // both ends of an emulated radio have one clock
-			f.invalidate(figures.Early(n.sheet.Network, &x, r.Probe))
+			f.invalidate(credible.Early(n.sheet.Network, &x, r.Probe))
 		}
 	}
 	n.holdCounts(flows, report.Traffic)
-	if wrong := figures.Delivered(n.sheet.Network, all, report, n.stationsOf(flows)); wrong != nil {
+	if wrong := credible.Delivered(n.sheet.Network, all, report, n.stationsOf(flows)); wrong != nil {
 		for _, f := range flows {
 			f.invalidate(wrong)
 		}

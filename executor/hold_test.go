@@ -185,7 +185,7 @@ func TestProbesFromTheServerHaveThePacketsThatCame(t *testing.T) {
 		flows := newFlows(n, 0, 1)
 		hold := n.countAnswers(flows)
 		for _, f := range flows {
-			f.result.Verdict, f.result.Result = journal.Succeeded, &contract.Result{Probe: &contract.ProbeFigures{Received: 100}}
+			f.result.Verdict, f.result.Result = journal.Succeeded, &contract.Result{Probe: &contract.ProbeMetrics{Received: 100}}
 		}
 		hold()
 		for _, f := range flows {
@@ -198,7 +198,7 @@ func TestProbesFromTheServerHaveThePacketsThatCame(t *testing.T) {
 // Every client reports 1000 bytes in 100 ms. Each rule that this breaks makes the
 // attempt invalid, what was reported stays in the journal, and no other attempt
 // follows although the sheet allows three.
-func TestFiguresAreHeldAgainstWhatWasSeen(t *testing.T) {
+func TestValuesAreHeldAgainstWhatWasSeen(t *testing.T) {
 	counter := func(readings ...int64) func() (int64, error) {
 		return func() (int64, error) {
 			b := readings[0]

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
@@ -36,7 +36,7 @@ func TestStarvedHost(t *testing.T) {
 		"beyond the rule":          {&runsheet.Valid{HostShare: 0.03}, 301 * time.Millisecond, journal.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &node{Config: Config{Role: radio.RoleClient, Host: &load{missed: x.missed}}, sheet: &runsheet.Sheet{Valid: x.rule}, tolerance: &figures.RealTime, log: slog.New(slog.DiscardHandler)}
+			n := &node{Config: Config{Role: radio.RoleClient, Host: &load{missed: x.missed}}, sheet: &runsheet.Sheet{Valid: x.rule}, tolerance: &credible.RealTime, log: slog.New(slog.DiscardHandler)}
 			f := &flow{node: n}
 			f.decide(journal.Succeeded, "", "")
 			end := &journal.AttemptEnded{Duration: 10 * time.Second}
@@ -56,7 +56,7 @@ func TestStarvedHost(t *testing.T) {
 // An emulated radio that was late is held to the same rule.
 func TestLateRadio(t *testing.T) {
 	for share, verdict := range map[float64]journal.Verdict{0: journal.Succeeded, 0.03: journal.Invalid, 0.04: journal.Succeeded} {
-		n := &node{Config: Config{Role: radio.RoleClient}, sheet: &runsheet.Sheet{Valid: &runsheet.Valid{HostShare: share}}, tolerance: &figures.RealTime}
+		n := &node{Config: Config{Role: radio.RoleClient}, sheet: &runsheet.Sheet{Valid: &runsheet.Valid{HostShare: share}}, tolerance: &credible.RealTime}
 		f := &flow{node: n}
 		f.decide(journal.Succeeded, "", "")
 		n.holdHost([]*flow{f}, &journal.AttemptEnded{Duration: 10 * time.Second, Host: &journal.HostLoad{},
@@ -83,7 +83,7 @@ func TestTimesReadLate(t *testing.T) {
 		"another figure":            {time.Second, journal.ReasonFasterThanRadio, journal.ReasonFasterThanRadio},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &node{Config: Config{Role: radio.RoleClient, Host: &load{missed: x.longest}}, sheet: &runsheet.Sheet{}, tolerance: &figures.RealTime, log: slog.New(slog.DiscardHandler)}
+			n := &node{Config: Config{Role: radio.RoleClient, Host: &load{missed: x.longest}}, sheet: &runsheet.Sheet{}, tolerance: &credible.RealTime, log: slog.New(slog.DiscardHandler)}
 			f := &flow{node: n}
 			f.decide(journal.Invalid, x.reason, "as scripted")
 			end := &journal.AttemptEnded{Duration: 10 * time.Second}

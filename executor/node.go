@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 	"linktrial/executor/replay"
 	"linktrial/executor/runsheet"
@@ -28,7 +28,7 @@ type node struct {
 	sheet      *runsheet.Sheet
 	secret     []byte             // of payloads; empty: they follow from the sheet
 	virtual    bool               // the run is in virtual time
-	tolerance  *figures.Tolerance // of drivers' times
+	tolerance  *credible.Tolerance // of drivers' times
 	listeners  *listenerTable
 	ports      farPorts
 	spareTaken atomic.Int32
@@ -87,7 +87,7 @@ func newNode(cfg Config, sheet *runsheet.Sheet) *node {
 	}
 	log = log.With("run", cfg.RunID)
 	n := &node{
-		Config: cfg, sheet: sheet, virtual: cfg.Place == journal.PlaceVirtual, tolerance: figures.At(cfg.Place), log: log,
+		Config: cfg, sheet: sheet, virtual: cfg.Place == journal.PlaceVirtual, tolerance: credible.At(cfg.Place), log: log,
 		listeners: newListenerTable(), ports: farPorts{moved: map[radio.Role]map[journal.ListenerName]int{}}, record: &recorder{journal: cfg.Journal, log: log},
 	}
 	if !n.virtual {

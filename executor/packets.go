@@ -3,7 +3,7 @@ package executor
 import (
 	"slices"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 )
 
 // timePackets begins to note when packets leave this node, for an attempt's flows that start
@@ -44,7 +44,7 @@ func (n *node) timePackets(flows []*flow) (hold func()) {
 			return
 		}
 		for port := range payloads {
-			wrong := figures.Left(timesOf(to[port]), n.leftFor(sent, to[port][0], port), whole[port])
+			wrong := credible.Left(timesOf(to[port]), n.leftFor(sent, to[port][0], port), whole[port])
 			for _, f := range to[port] {
 				f.invalidate(wrong)
 			}
@@ -88,7 +88,7 @@ func (n *node) countAnswers(flows []*flow) (hold func()) {
 				unknown(port, err)
 				continue
 			}
-			wrong := figures.Answered(arrivedOf(a.probes), now-a.before)
+			wrong := credible.Answered(arrivedOf(a.probes), now-a.before)
 			for _, f := range a.probes {
 				f.invalidate(wrong)
 			}
@@ -107,13 +107,13 @@ func payloadsOf(flows []*flow) (p Payloads) {
 
 // leftFor are the connections to the port of the first listener on a flow's way. A relay
 // process beside the client may have opened them before the client did.
-func (n *node) leftFor(sent []PacketsTook, f *flow, port int) (out []figures.LeftConnection) {
+func (n *node) leftFor(sent []PacketsTook, f *flow, port int) (out []credible.LeftConnection) {
 	opens := n.stations(f)[0].At != n.Role
 	for _, s := range sent {
 		if s.Port != port {
 			continue
 		}
-		c := figures.LeftConnection{Took: s.Took}
+		c := credible.LeftConnection{Took: s.Took}
 		if opens {
 			c.Connecting = s.Connecting
 		}

@@ -20,8 +20,8 @@ import (
 // transfers are those of another runner.
 type probing struct {
 	scripted
-	figures contract.ProbeFigures
-	code    contract.Code // of probes, in place of figures
+	values contract.ProbeMetrics
+	code   contract.Code // of probes, in place of figures
 }
 
 func (r *probing) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (Process, error) {
@@ -70,7 +70,7 @@ func (p *probingProcess) Terminate() {
 		if r := p.runner; r.code != "" {
 			p.say(&contract.Event{Event: contract.KindError, Transfer: p.id, Code: r.code, Message: "as scripted"})
 		} else {
-			p.say(&contract.Event{Event: contract.KindResult, Transfer: p.id, Result: &contract.Result{SizeBytes: r.figures.SentBytes, ElapsedNS: 100e6, Probe: &r.figures}})
+			p.say(&contract.Event{Event: contract.KindResult, Transfer: p.id, Result: &contract.Result{SizeBytes: r.values.SentBytes, ElapsedNS: 100e6, Probe: &r.values}})
 		}
 		p.out.Close()
 		close(p.done)
@@ -80,33 +80,33 @@ func (p *probingProcess) Terminate() {
 // TestProbes: a probe ends with the transfers beside it, and neither decides
 // anything of the other.
 func TestProbes(t *testing.T) {
-	whole := contract.ProbeFigures{Sent: 3, Received: 3, SentBytes: 300, ReceivedBytes: 300, Delay: &contract.Delays{MinNS: 25e6, MeanNS: 25e6, P50NS: 25e6, P95NS: 25e6, P99NS: 25e6, MaxNS: 25e6}}
+	whole := contract.ProbeMetrics{Sent: 3, Received: 3, SentBytes: 300, ReceivedBytes: 300, Delay: &contract.Delays{MinNS: 25e6, MeanNS: 25e6, P50NS: 25e6, P95NS: 25e6, P99NS: 25e6, MaxNS: 25e6}}
 	more, early := whole, whole
 	more.Received, more.Lost, more.ReceivedBytes = 4, -1, 400
 	early.Delay = &contract.Delays{MinNS: 1e6, MeanNS: 25e6, P50NS: 25e6, P95NS: 25e6, P99NS: 25e6, MaxNS: 25e6}
 	for name, c := range map[string]struct {
-		figures        contract.ProbeFigures
+		values         contract.ProbeMetrics
 		code, bulkCode contract.Code
 		delivered      int64 // by the last hop, as the radio counts
 		alone, back    bool  // without a transfer; from the server
 		want, probe    journal.Verdict
 		reason         string // of the probe
 	}{
-		"both":                  {figures: whole, want: journal.Succeeded, probe: journal.Succeeded},
-		"the transfer fails":    {figures: whole, bulkCode: contract.CodeReset, want: journal.Failed, probe: journal.Succeeded},
+		"both":                  {values: whole, want: journal.Succeeded, probe: journal.Succeeded},
+		"the transfer fails":    {values: whole, bulkCode: contract.CodeReset, want: journal.Failed, probe: journal.Succeeded},
 		"the probe fails":       {code: contract.CodeInternal, want: journal.Succeeded, probe: journal.Failed, reason: "internal"},
 		"the probe times out":   {code: contract.CodeTransferTimeout, want: journal.Succeeded, probe: journal.TimedOut, reason: "transfer-timeout"},
-		"more than sent":        {figures: more, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
-		"all that came":         {figures: whole, delivered: 3, want: journal.Succeeded, probe: journal.Succeeded},
-		"more than came":        {figures: whole, delivered: 2, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
-		"more than came back":   {figures: whole, delivered: 2, back: true, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
-		"earlier than light":    {figures: early, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonFasterThanRadio},
-		"from the server":       {figures: whole, back: true, want: journal.Succeeded, probe: journal.Succeeded},
-		"back before light":     {figures: early, back: true, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonFasterThanRadio},
-		"from the server alone": {figures: whole, back: true, alone: true, want: journal.Succeeded, probe: journal.Succeeded},
-		"alone":                 {figures: whole, alone: true, want: journal.Succeeded, probe: journal.Succeeded},
+		"more than sent":        {values: more, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
+		"all that came":         {values: whole, delivered: 3, want: journal.Succeeded, probe: journal.Succeeded},
+		"more than came":        {values: whole, delivered: 2, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
+		"more than came back":   {values: whole, delivered: 2, back: true, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
+		"earlier than light":    {values: early, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonFasterThanRadio},
+		"from the server":       {values: whole, back: true, want: journal.Succeeded, probe: journal.Succeeded},
+		"back before light":     {values: early, back: true, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonFasterThanRadio},
+		"from the server alone": {values: whole, back: true, alone: true, want: journal.Succeeded, probe: journal.Succeeded},
+		"alone":                 {values: whole, alone: true, want: journal.Succeeded, probe: journal.Succeeded},
 		"alone, and it fails":   {code: contract.CodeReset, alone: true, want: journal.Failed, probe: journal.Failed, reason: "reset"},
-		"alone, more than sent": {figures: more, alone: true, want: journal.Invalid, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
+		"alone, more than sent": {values: more, alone: true, want: journal.Invalid, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := runsheet.Decode(testSheet(t, 1, 1))
@@ -129,7 +129,7 @@ func TestProbes(t *testing.T) {
 			}
 			j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
 			defer j.Close()
-			r := &probing{figures: c.figures, code: c.code}
+			r := &probing{values: c.values, code: c.code}
 			r.fail = func(*contract.Parameters) contract.Code { return c.bulkCode }
 			a := &fakeRadio{}
 			if c.delivered > 0 {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/payload"
@@ -24,7 +24,7 @@ type received struct {
 type arrived struct {
 	payload.Arrived
 	most  int64
-	wrong *figures.Fault // of a count of the driver's; nil: all may be true
+	wrong *credible.Fault // of a count of the driver's; nil: all may be true
 }
 
 func newReceived(s *runsheet.Sheet, find func(string) (place, bool)) *received {
@@ -50,7 +50,7 @@ func (r *received) Counted(transfer string, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a := r.arrived(transfer); a != nil && a.wrong == nil {
-		a.wrong = figures.Handed(bytes, a.Bytes)
+		a.wrong = credible.Handed(bytes, a.Bytes)
 	}
 }
 

@@ -48,8 +48,8 @@ func (b *sampleBatch) add(s contract.Sample, size int) (breach string) {
 
 // wentBack says which cumulative figure of a sample is less than in the one before; empty: none.
 func wentBack(before, now *contract.Sample) string {
-	for i := range contract.Figures {
-		f := &contract.Figures[i]
+	for i := range contract.Metrics {
+		f := &contract.Metrics[i]
 		// One that is absent is not a number, which is not less.
 		if was, is := f.Value(before), f.Value(now); f.Kind == contract.Cumulative && is < was {
 			return fmt.Sprintf("%s went back from %.0f to %.0f in a sample", f.Name, was, is)

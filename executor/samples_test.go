@@ -11,9 +11,9 @@ import (
 )
 
 // A cumulative figure that goes back is told once; others may, and so may what is absent.
-func TestFiguresThatGoBack(t *testing.T) { synctest.Test(t, testFiguresThatGoBack) }
+func TestValuesThatGoBack(t *testing.T) { synctest.Test(t, testValuesThatGoBack) }
 
-func testFiguresThatGoBack(t *testing.T) {
+func testValuesThatGoBack(t *testing.T) {
 	n := func(v int64) *int64 { return &v }
 	at := func(s, sent int64) contract.Sample {
 		return contract.Sample{ElapsedNS: s * int64(time.Second), SentBytes: sent}

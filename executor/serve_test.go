@@ -230,7 +230,7 @@ func TestProbesHaveThePacketsThatArrived(t *testing.T) {
 		if c.back {
 			trial = 1
 		}
-		r := journal.Received{Transfer: runsheet.TransferID("r", trial, 1, 0).String(), Result: &contract.Result{Probe: &contract.ProbeFigures{Received: c.received}}}
+		r := journal.Received{Transfer: runsheet.TransferID("r", trial, 1, 0).String(), Result: &contract.Result{Probe: &contract.ProbeMetrics{Received: c.received}}}
 		s.holdProbe(&r)
 		if is := r.Reason == journal.ReasonMoreThanSent; is != c.false || is != (r.Message != "") {
 			t.Errorf("probe %d: %q: %s", i, r.Reason, r.Message)

@@ -163,7 +163,7 @@ func (g group) write(b *strings.Builder, boots []booted) {
 // cell is what one kernel has shown; the outcome is passed where it names none.
 func cell(r machine.Record) string {
 	empty := func(s string) bool { return s == "" }
-	text := strings.Join(slices.DeleteFunc(append(slices.Clone(r.Figures), r.Detail), empty), "; ")
+	text := strings.Join(slices.DeleteFunc(append(slices.Clone(r.Values), r.Detail), empty), "; ")
 	switch {
 	case r.Outcome != machine.Passed:
 		return string(r.Outcome) + ": " + text

@@ -8,7 +8,7 @@ import (
 
 // TestFigures runs the measurements in short, for what cannot depend on how
 // busy the machine is: that packets arrive and figures come out.
-func TestFigures(t *testing.T) {
+func TestValues(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes network namespaces and TUN devices")
 	}

@@ -28,7 +28,7 @@ func hf(t *testing.T, frame, header, timer, persistence int) *radio.Network {
 	return n
 }
 
-type figures struct {
+type values struct {
 	goodput  float64 // bit/s of delivered packets
 	lost     float64 // share of the packets
 	latency  time.Duration
@@ -37,13 +37,13 @@ type figures struct {
 }
 
 // saturate keeps a few packets in the sender's radio for an hour.
-func saturate(t *testing.T, n *radio.Network, packetBytes, inside int) figures {
+func saturate(t *testing.T, n *radio.Network, packetBytes, inside int) values {
 	t.Helper()
 	const length = time.Hour
 	l := build(t, n, 1)
 	entered := map[uint32]time.Duration{}
 	handle := uint32(0)
-	var f figures
+	var f values
 	delivered := 0
 	for now := time.Duration(0); now < length; {
 		for l.Inside() < inside {
@@ -77,7 +77,7 @@ func saturate(t *testing.T, n *radio.Network, packetBytes, inside int) figures {
 // without TCP: two packets of 400 bytes in the radio, sent without end.
 func TestShapesOfDantas(t *testing.T) {
 	const packet = 400
-	run := func(name string, frame, header, timer, persistence int) figures {
+	run := func(name string, frame, header, timer, persistence int) values {
 		f := saturate(t, hf(t, frame, header, timer, persistence), packet, 2)
 		t.Logf("%-26s %6.0f bit/s, %5.1f %% of packets lost, %6.2f s, %4.1f %% of frames damaged, %4.1f %% repeated", name, f.goodput, 100*f.lost, f.latency.Seconds(), 100*f.damaged, 100*f.repeated)
 		return f
@@ -96,7 +96,7 @@ func TestShapesOfDantas(t *testing.T) {
 	if loss := 1 - header.goodput/base.goodput; loss < 0.2 || loss > 0.45 {
 		t.Errorf("headers of 20 B cost %g, the paper says 0.31", loss)
 	}
-	var byTimer []figures
+	var byTimer []values
 	for _, timer := range []int{1, 2, 3, 5, 10, 20} {
 		byTimer = append(byTimer, run("NACK timer "+string(rune('0'+timer/10))+string(rune('0'+timer%10)), 50, 6, timer, 3))
 	}
@@ -106,7 +106,7 @@ func TestShapesOfDantas(t *testing.T) {
 	if byTimer[5].goodput >= byTimer[3].goodput || byTimer[5].latency <= byTimer[3].latency {
 		t.Errorf("a timer of 20 frames is no worse than one of five: %+v, %+v", byTimer[5], byTimer[3])
 	}
-	var byPersistence []figures
+	var byPersistence []values
 	for _, p := range []int{0, 1, 2, 3, 5, 8} {
 		byPersistence = append(byPersistence, run("persistence "+string(rune('0'+p)), 50, 6, 10, p))
 	}

@@ -62,7 +62,7 @@ const FreeUndetermined = 2
 
 // FalseFigure reports whether a reason names a rule that a driver's figures
 // broke. Another attempt would break it again, or pass by chance.
-func FalseFigure(reason string) bool {
+func FalseValue(reason string) bool {
 	switch reason {
 	case ReasonLongerThanRun, ReasonShorterThanRun, ReasonMoreThanSent, ReasonFasterThanRadio, ReasonFasterThanIdeal, ReasonFewerThanLost, ReasonFasterThanPackets:
 		return true
@@ -73,7 +73,7 @@ func FalseFigure(reason string) bool {
 // Final reports whether no other attempt follows by itself one that is invalid for a
 // reason: it would end like it, or pass by chance.
 func Final(reason string) bool {
-	return FalseFigure(reason) || reason == string(contract.CodeBadParameters)
+	return FalseValue(reason) || reason == string(contract.CodeBadParameters)
 }
 
 // ApparatusFault reports whether a reason is a fault of Linktrial, of a node or of the

@@ -104,13 +104,13 @@ var heldBy = map[string][]string{
 	"interrupted":         {"executor.TestResumeFromEveryCrashPoint"},
 	"aborted":             {"executor.TestAbortInAPause"},
 	"skipped":             {"executor.TestSkipOfTheRunningTrial"},
-	"longer-than-run":     {"executor/figures.TestClock"},
-	"shorter-than-run":    {"executor/figures.TestClock"},
-	"more-than-sent":      {"executor/figures.TestSent", "executor.TestReceivedIsWhatWasHandedOver", "e2e.TestFalseFiguresInField"},
-	"faster-than-radio":   {"executor/figures.TestFaster"},
+	"longer-than-run":     {"executor/credible.TestClock"},
+	"shorter-than-run":    {"executor/credible.TestClock"},
+	"more-than-sent":      {"executor/credible.TestSent", "executor.TestReceivedIsWhatWasHandedOver", "e2e.TestFalseFiguresInField"},
+	"faster-than-radio":   {"executor/credible.TestFaster"},
 	"faster-than-ideal":   {"executor.TestFiguresAreHeldAgainstWhatWasSeen"},
 	"fewer-than-lost":     {"executor.TestCountsAreHeldAgainstTheRadio"},
-	"faster-than-packets": {"executor/figures.TestPackets", "agents/packettimes.TestSent", "agents/packettimes.TestArrived", "e2e.TestFalseFiguresDoNotCount", "e2e.TestFalseFiguresInField"},
+	"faster-than-packets": {"executor/credible.TestPackets", "agents/packettimes.TestSent", "agents/packettimes.TestArrived", "e2e.TestFalseFiguresDoNotCount", "e2e.TestFalseFiguresInField"},
 	"server-failed":       {"orchestrator/store.TestServerContradictsTheClient"},
 	"size-differs":        {"orchestrator/store.TestServerContradictsTheClient"},
 	"digest-differs":      {"orchestrator/store.TestServerContradictsTheClient"},
@@ -136,7 +136,7 @@ func TestWhoseFault(t *testing.T) {
 		if reason != string(contract.CodeListenFailed) && reason != ReasonInterrupted {
 			require.Equal(t, row.whose == "apparatus", ApparatusFault(reason), reason)
 		}
-		require.False(t, FalseFigure(reason) && row.whose != "value", reason)
+		require.False(t, FalseValue(reason) && row.whose != "value", reason)
 		require.False(t, ApparatusFault(reason) && Final(reason), reason)
 	}
 	for reason := range table {

@@ -82,7 +82,7 @@ var allowed = map[string][]string{
 	"executor/journal/":        {"executor/runsheet", "protocols/contract", "internal/"},
 	"executor/replay/":         {"executor/journal", "internal/"},
 	"executor/driver/":         {"executor/journal", "protocols/contract", "internal/"},
-	"executor/figures/":        {"executor/journal", "protocols/contract", "internal/"},
+	"executor/credible/":        {"executor/journal", "protocols/contract", "internal/"},
 	"agents/":                  {"executor/", "protocols/contract", "internal/"}, // testdata
 	"agents/agent/":            {"agents/", "executor/", "protocols/contract", "api/gen/", "internal/"},
 	"agents/session/":          {"agents/identity", "agents/silence", "executor/journal", "api/gen/", "internal/"},
@@ -110,7 +110,7 @@ var allowed = map[string][]string{
 	"orchestrator/postgres/":           {"internal/"},
 	"orchestrator/store/":              {"orchestrator/store/", "orchestrator/report", "orchestrator/postgres", "executor/", "protocols/contract", "internal/", "migrations"},
 	"orchestrator/ingest/":             {"orchestrator/store/", "executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
-	"orchestrator/judge/":              {"orchestrator/report", "executor/figures", "executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
+	"orchestrator/judge/":              {"orchestrator/report", "executor/credible", "executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
 	"orchestrator/campaign/":           {"orchestrator/campaign/", "orchestrator/judge", "orchestrator/ingest", "orchestrator/store/", "orchestrator/telemetry", "orchestrator/report", "executor/", "protocols/contract", "internal/"},
 	"orchestrator/campaign/nodes/":     {"orchestrator/store/", "internal/"},
 	"orchestrator/campaign/live/":      {"orchestrator/ingest", "internal/"},

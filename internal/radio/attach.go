@@ -88,12 +88,12 @@ func (p *Profile) TelemetryAddresses(emulated bool, r Role) []string {
 
 // FigureOf returns the figure of that name; false where there is none or its value
 // is unknown.
-func (p *Profile) FigureOf(name string) (Figure, bool) {
-	i := slices.IndexFunc(p.Figures, func(f Figure) bool { return f.Name == name })
-	if i < 0 || p.Figures[i].Unknown {
-		return Figure{}, false
+func (p *Profile) ParameterOf(name string) (Parameter, bool) {
+	i := slices.IndexFunc(p.Parameters, func(f Parameter) bool { return f.Name == name })
+	if i < 0 || p.Parameters[i].Unknown {
+		return Parameter{}, false
 	}
-	return p.Figures[i], true
+	return p.Parameters[i], true
 }
 
 // NominalRate is the radio's rate in bit/s, as it is emulated or as its figures have it; 0
@@ -102,7 +102,7 @@ func (p *Profile) NominalRate(emulated bool) float64 {
 	if emulated && p.Emulation != nil {
 		return p.Emulation.RateBitsPerSecond
 	}
-	f, known := p.FigureOf("rate")
+	f, known := p.ParameterOf("rate")
 	if !known {
 		return 0
 	}

@@ -50,10 +50,10 @@ func TestParseAttach(t *testing.T) {
 	if got := names(p.Sources(true)); got != "place radio-snmp radio-http " {
 		t.Errorf("emulated: %s", got)
 	}
-	if f, ok := p.FigureOf("frequency"); !ok || f.Value != 402.5 {
+	if f, ok := p.ParameterOf("frequency"); !ok || f.Value != 402.5 {
 		t.Errorf("frequency %+v %t", f, ok)
 	}
-	if _, ok := p.FigureOf("delay"); ok {
+	if _, ok := p.ParameterOf("delay"); ok {
 		t.Error("an unknown figure was given a value")
 	}
 }

@@ -34,7 +34,7 @@ func TestReorderingAndDuplication(t *testing.T) {
 		t.Errorf("%+v, %+v", r, d)
 	}
 	for name, value := range map[string]float64{"emulation.reordering.share": 0.02, "emulation.reordering.delay": 30, "emulation.duplication.share": 0.001} {
-		if f, ok := p.FigureOf(name); !ok || f.Value != value || f.Source != "s" {
+		if f, ok := p.ParameterOf(name); !ok || f.Value != value || f.Source != "s" {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}

@@ -17,11 +17,11 @@ const (
 	maxQueueCount  = 1 << 20
 	maxWindow      = 1 << 20 // slots
 	maxOwners      = 1000
-	maxFigure      = 1e15 // in the unit that it is given in
+	maxParameter   = 1e15 // in the unit that it is given in
 )
 
 // figureUnits are the units a figure may be given in, as SI and radio practice write them.
-var figureUnits = []string{"Hz", "kHz", "MHz", "GHz", "mW", "W", "dBm", "dBi", "bit/s", "kbit/s", "Mbit/s", "ms", "s", "B", "KiB", "m", "km", "ft"}
+var parameterUnits = []string{"Hz", "kHz", "MHz", "GHz", "mW", "W", "dBm", "dBi", "bit/s", "kbit/s", "Mbit/s", "ms", "s", "B", "KiB", "m", "km", "ft"}
 
 // ProfileLanguage is the keys of radio profiles.
 var ProfileLanguage = &yamlschema.Document{
@@ -30,13 +30,13 @@ var ProfileLanguage = &yamlschema.Document{
 }
 
 var (
-	rateForm    = yamlschema.Rate(1, maxRate)
-	delayForm   = yamlschema.Duration(0, maxDelay)
-	addressForm = yamlschema.Matching("IP address", `^[0-9a-fA-F.:]+(%.+)?$`)
-	prefixForm  = yamlschema.Matching("IP prefix", `^[0-9a-fA-F.:]+/[0-9]+$`)
-	figureForm  = yamlschema.Matching("number with its unit, or `unknown`", `^\s*(unknown|[-+.0-9eExX_]+ \s*(`+strings.Join(figureUnits, "|")+`))\s*$`)
-	shareForm   = yamlschema.Matching("number or fraction, above 0 and at most 1", `^ *[-+.0-9eE]+ *(/ *[-+.0-9eE]+ *)?$`)
-	deviceForm  = yamlschema.Matching("name of a network interface, at most 15 characters", `^[A-Za-z0-9._-]{0,15}$`)
+	rateForm      = yamlschema.Rate(1, maxRate)
+	delayForm     = yamlschema.Duration(0, maxDelay)
+	addressForm   = yamlschema.Matching("IP address", `^[0-9a-fA-F.:]+(%.+)?$`)
+	prefixForm    = yamlschema.Matching("IP prefix", `^[0-9a-fA-F.:]+/[0-9]+$`)
+	parameterForm = yamlschema.Matching("number with its unit, or `unknown`", `^\s*(unknown|[-+.0-9eExX_]+ \s*(`+strings.Join(parameterUnits, "|")+`))\s*$`)
+	shareForm     = yamlschema.Matching("number or fraction, above 0 and at most 1", `^ *[-+.0-9eE]+ *(/ *[-+.0-9eE]+ *)?$`)
+	deviceForm    = yamlschema.Matching("name of a network interface, at most 15 characters", `^[A-Za-z0-9._-]{0,15}$`)
 )
 
 var profileKeys = &yamlschema.Mapping{Name: "the profile", Keys: []yamlschema.Key{
@@ -46,7 +46,7 @@ var profileKeys = &yamlschema.Mapping{Name: "the profile", Keys: []yamlschema.Ke
 	{Name: "model", Form: yamlschema.Line(), Required: true, Example: "RT-1949(P)(C)", InTemplate: true, Meaning: "Its model."},
 	{Name: "firmware", Form: yamlschema.Line(), Unset: "not known", Example: "4.4.0", Meaning: "Version of its firmware."},
 	{Name: "waveform", Form: yamlschema.Line(), Required: true, Example: "ANW2C", InTemplate: true, Meaning: "The waveform that it is configured with."},
-	{Name: "figures", Form: yamlschema.List(yamlschema.Of(figureKeys), 0, 0), Required: true, Example: `[{name: frequency, value: 300 MHz, source: "the frequency plan"}]`, InTemplate: true, Meaning: "Figures of the radio, each with its source."},
+	{Name: "figures", Form: yamlschema.List(yamlschema.Of(parameterKeys), 0, 0), Required: true, Example: `[{name: frequency, value: 300 MHz, source: "the frequency plan"}]`, InTemplate: true, Meaning: "Figures of the radio, each with its source."},
 	{Name: "notes", Form: notesForm, Unset: "none", Example: `["The modulation is uncertain."]`, Meaning: "What a reader of the results must know; pages and exports show it."},
 	{Name: "attach", Form: yamlschema.Of(attachKeys), Unset: "the preflight checks no attachment", Example: `{reach: "by its Ethernet adapter", source: "the manual, page 3", interface: eth1}`, Meaning: "How a node is connected to the radio."},
 	{Name: "telemetry", Form: yamlschema.List(yamlschema.Any("source of telemetry"), 0, telemetrysource.MaxSources), Unset: "nothing is read of the radio", Example: "[{name: position, kind: gpsd, source: a receiver at the laptop}]", Meaning: "What is read of the radio and the laptop."},
@@ -54,10 +54,10 @@ var profileKeys = &yamlschema.Mapping{Name: "the profile", Keys: []yamlschema.Ke
 		Example: "{medium: {value: shared, source: s}, rate: {value: 2 Mbit/s, source: s}, processing_delay: {value: 5ms, source: s}, mtu: {value: 1500 B, source: s}, queue: {bytes: 64 KiB, source: s}, channel: {model: perfect, source: s}}"},
 }}
 
-var figureKeys = &yamlschema.Mapping{Name: "figures", Keys: []yamlschema.Key{
+var parameterKeys = &yamlschema.Mapping{Name: "figures", Keys: []yamlschema.Key{
 	{Name: "name", Form: yamlschema.Text(), Required: true, Example: "frequency", Meaning: "Unique among the figures."},
-	{Name: "value", Form: figureForm, Required: true, Example: "402.5 MHz", Meaning: "The figure, in " + strings.Join(figureUnits, ", ") + "."},
-	{Name: "unit", Form: yamlschema.Word(figureUnits...), Unset: "it follows the number", Example: "dBi", Beside: "{value: unknown}", Meaning: "The unit of a figure that is not known."},
+	{Name: "value", Form: parameterForm, Required: true, Example: "402.5 MHz", Meaning: "The figure, in " + strings.Join(parameterUnits, ", ") + "."},
+	{Name: "unit", Form: yamlschema.Word(parameterUnits...), Unset: "it follows the number", Example: "dBi", Beside: "{value: unknown}", Meaning: "The unit of a figure that is not known."},
 	sourceKey("Where the figure is known from."),
 	{Name: "uncertain", Form: yamlschema.Flag(), Default: false, Example: "true", Meaning: "Its source doubts it."},
 }}

@@ -156,7 +156,7 @@ func TestDocumentHasProfileKeys(t *testing.T) {
 	hold := func(part string, all ...[][]string) {
 		docpart.Hold(t, document, part, docpart.Table(slices.Concat([]string{"of"}, yamlschema.Head), slices.Concat(all...)))
 	}
-	for part, m := range map[string]*yamlschema.Mapping{"keys of profiles": profileKeys, "keys of figures": figureKeys, "keys of emulation": emulationKeys} {
+	for part, m := range map[string]*yamlschema.Mapping{"keys of profiles": profileKeys, "keys of figures": parameterKeys, "keys of emulation": emulationKeys} {
 		listed[m.Name] = true
 		docpart.Hold(t, document, part, docpart.Table(yamlschema.Head, m.Rows(link)))
 	}

@@ -9,8 +9,8 @@ import (
 	"linktrial/internal/yamldoc"
 )
 
-func (pp *profileParser) figure(name string, value float64, unit, source string) {
-	pp.p.Figures = append(pp.p.Figures, Figure{Name: "emulation." + name, Value: value, Unit: unit, Source: source})
+func (pp *profileParser) parameter(name string, value float64, unit, source string) {
+	pp.p.Parameters = append(pp.p.Parameters, Parameter{Name: "emulation." + name, Value: value, Unit: unit, Source: source})
 }
 
 func (pp *profileParser) queue(f yamldoc.Value, mtu int, mtuAt yamldoc.Value) Queue {
@@ -28,7 +28,7 @@ func (pp *profileParser) queue(f yamldoc.Value, mtu int, mtuAt yamldoc.Value) Qu
 	}
 	src := source(qm.Field("source"))
 	if q.Bytes > 0 {
-		pp.figure("queue", float64(q.Bytes), "B", src)
+		pp.parameter("queue", float64(q.Bytes), "B", src)
 	}
 	if v := qm.Field("red"); v.Present() {
 		rm := redKeys.Read(v)
@@ -59,8 +59,8 @@ func (pp *profileParser) framing(v yamldoc.Value) *Framing {
 		m.Field("frame").Problem("a frame of %d B with a header of %d B has no room for data", f.FrameBytes, f.HeaderBytes)
 	}
 	src := source(m.Field("source"))
-	pp.figure("framing.frame", float64(f.FrameBytes), "B", src)
-	pp.figure("framing.header", float64(f.HeaderBytes), "B", src)
+	pp.parameter("framing.frame", float64(f.FrameBytes), "B", src)
+	pp.parameter("framing.header", float64(f.HeaderBytes), "B", src)
 	return f
 }
 
@@ -111,7 +111,7 @@ func (pp *profileParser) fec(v yamldoc.Value) *FEC {
 		f.CodeRate = share(m.Field("rate").Required())
 		f.ResidualBER = fecCodes.of(string(f.Code)).Fields(m.Mapping).Number("residual_bit_error_rate")
 	}
-	pp.figure("fec.rate", f.CodeRate, "bit/bit", src)
+	pp.parameter("fec.rate", f.CodeRate, "bit/bit", src)
 	return f
 }
 
@@ -122,8 +122,8 @@ func (pp *profileParser) arq(v yamldoc.Value, framed bool) *ARQ {
 	m := arqKeys.Read(v)
 	a := &ARQ{NACKTimerFrames: m.Int("nack_timer"), Persistence: m.Int("persistence"), InOrder: m.Bool("in_order")}
 	src := source(m.Field("source"))
-	pp.figure("arq.nack_timer", float64(a.NACKTimerFrames), "frames", src)
-	pp.figure("arq.persistence", float64(a.Persistence), "retransmissions", src)
+	pp.parameter("arq.nack_timer", float64(a.NACKTimerFrames), "frames", src)
+	pp.parameter("arq.persistence", float64(a.Persistence), "retransmissions", src)
 	if !framed {
 		v.Problem("repeats frames, so framing must be given too")
 	}
@@ -190,8 +190,8 @@ func (pp *profileParser) reordering(v yamldoc.Value) *Reordering {
 	m := reorderingKeys.Read(v)
 	r := &Reordering{Share: m.Number("share"), Delay: span(m, "delay")}
 	src := source(m.Field("source"))
-	pp.figure("reordering.share", r.Share, "", src)
-	pp.figure("reordering.delay", r.Delay.Seconds()*1e3, "ms", src)
+	pp.parameter("reordering.share", r.Share, "", src)
+	pp.parameter("reordering.delay", r.Delay.Seconds()*1e3, "ms", src)
 	return r
 }
 
@@ -201,6 +201,6 @@ func (pp *profileParser) duplication(v yamldoc.Value) *Duplication {
 	}
 	m := duplicationKeys.Read(v)
 	d := &Duplication{Share: m.Number("share")}
-	pp.figure("duplication.share", d.Share, "", source(m.Field("source")))
+	pp.parameter("duplication.share", d.Share, "", source(m.Field("source")))
 	return d
 }

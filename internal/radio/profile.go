@@ -16,8 +16,8 @@ type Profile struct {
 	Waveform     string `json:"waveform"`
 
 	// Figures is every number known of the radio, with where it comes from.
-	Figures []Figure `json:"figures"`
-	Notes   []string `json:"notes,omitempty"` // what is known that is not a number
+	Parameters []Parameter `json:"figures"`
+	Notes      []string    `json:"notes,omitempty"` // what is known that is not a number
 
 	Attach    *Attach                  `json:"attach,omitempty"`    // nil: not known
 	Telemetry []telemetrysource.Source `json:"telemetry,omitempty"` // what is read of the radio, see [Profile.Sources]
@@ -28,7 +28,7 @@ type Profile struct {
 }
 
 // Figure is a number, its unit and its source.
-type Figure struct {
+type Parameter struct {
 	Name   string  `json:"name"` // "frequency", "channel_bandwidth", "transmit_power", "rate"
 	Value  float64 `json:"value"`
 	Unit   string  `json:"unit"`

@@ -46,12 +46,12 @@ func readProfile(d *yamldoc.Document, data []byte, open func(name string) ([]byt
 	}
 	seen := map[string]bool{}
 	for _, v := range r.Field("figures").Required().List() {
-		f := figure(v)
+		f := parameter(v)
 		if seen[f.Name] && f.Name != "" {
 			v.Problem("figure %q is given twice", f.Name)
 		}
 		seen[f.Name] = true
-		p.Figures = append(p.Figures, f)
+		p.Parameters = append(p.Parameters, f)
 	}
 	p.Attach, p.Telemetry = attach(r.Field("attach")), telemetrysource.Parse(r.Field("telemetry"))
 	if e := r.Field("emulation"); e.Present() {
@@ -94,9 +94,9 @@ func source(v yamldoc.Value) string {
 	return s
 }
 
-func figure(v yamldoc.Value) Figure {
-	m := figureKeys.Read(v)
-	f := Figure{
+func parameter(v yamldoc.Value) Parameter {
+	m := parameterKeys.Read(v)
+	f := Parameter{
 		Name:      m.Field("name").Required().String(""),
 		Unit:      m.Field("unit").String(""),
 		Source:    source(m.Field("source")),
@@ -107,7 +107,7 @@ func figure(v yamldoc.Value) Figure {
 	switch {
 	case s == "unknown":
 		f.Unknown = true
-		f.Unit = m.Field("unit").Required().OneOf("", figureUnits...)
+		f.Unit = m.Field("unit").Required().OneOf("", parameterUnits...)
 	case s != "":
 		num, u, _ := strings.Cut(s, " ")
 		x, err := strconv.ParseFloat(num, 64)
@@ -117,12 +117,12 @@ func figure(v yamldoc.Value) Figure {
 		}
 		f.Value, f.Unit = x, strings.TrimSpace(u)
 		switch {
-		case !slices.Contains(figureUnits, f.Unit):
-			val.Problem("unknown unit %q%s; there are %s", f.Unit, yamldoc.Suggest(f.Unit, figureUnits), strings.Join(figureUnits, ", "))
+		case !slices.Contains(parameterUnits, f.Unit):
+			val.Problem("unknown unit %q%s; there are %s", f.Unit, yamldoc.Suggest(f.Unit, parameterUnits), strings.Join(parameterUnits, ", "))
 		case m.Field("unit").Present():
 			m.Field("unit").Problem("the unit goes with the value, as in \"5 MHz\"")
-		case math.Abs(x) > maxFigure:
-			val.Problem("expected a figure of at most %g, found %q", maxFigure, s)
+		case math.Abs(x) > maxParameter:
+			val.Problem("expected a figure of at most %g, found %q", maxParameter, s)
 		}
 	}
 	return f
@@ -142,7 +142,7 @@ func (pp *profileParser) emulation(v yamldoc.Value) *Emulation {
 		e.Medium = Medium(fm.Word("value"))
 		source(fm.Field("source"))
 	}
-	pp.linkFigures(m, e)
+	pp.linkParameters(m, e)
 	if f := m.Field("queue").Required(); f.Present() {
 		e.Queue = pp.queue(f, e.MTUBytes, m.Field("mtu"))
 	}
@@ -169,7 +169,7 @@ func (pp *profileParser) emulation(v yamldoc.Value) *Emulation {
 
 // linkFigures reads the figures of an emulated link. Each is a {value, source}
 // pair and is listed among the profile's figures too.
-func (pp *profileParser) linkFigures(m yamlschema.Fields, e *Emulation) {
+func (pp *profileParser) linkParameters(m yamlschema.Fields, e *Emulation) {
 	read := func(key, unit string, take func(f yamlschema.Fields) float64) {
 		v, k := m.Value(key)
 		if !v.Present() {
@@ -177,7 +177,7 @@ func (pp *profileParser) linkFigures(m yamlschema.Fields, e *Emulation) {
 		}
 		f := k.Form.Mapping.Read(v)
 		value := take(f)
-		pp.p.Figures = append(pp.p.Figures, Figure{Name: "emulation." + key, Value: value, Unit: unit, Source: source(f.Field("source"))})
+		pp.p.Parameters = append(pp.p.Parameters, Parameter{Name: "emulation." + key, Value: value, Unit: unit, Source: source(f.Field("source"))})
 	}
 	readSpan := func(key string, into *time.Duration) {
 		read(key, "ms", func(f yamlschema.Fields) float64 {
@@ -218,7 +218,7 @@ func (pp *profileParser) sites(m yamldoc.Mapping) map[string]Site {
 		}
 		sites[key] = site
 		if site.RateBitsPerSecond > 0 {
-			pp.p.Figures = append(pp.p.Figures, Figure{Name: "emulation.sites." + key + ".rate", Value: site.RateBitsPerSecond, Unit: "bit/s", Source: src})
+			pp.p.Parameters = append(pp.p.Parameters, Parameter{Name: "emulation.sites." + key + ".rate", Value: site.RateBitsPerSecond, Unit: "bit/s", Source: src})
 		}
 	}
 	return sites

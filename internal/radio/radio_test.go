@@ -66,11 +66,11 @@ func TestParseProfile(t *testing.T) {
 	if s := e.Sites["there"]; s.Channel == nil || !reflect.DeepEqual(*s.Channel, want) {
 		t.Errorf("site there %+v", s)
 	}
-	byName := map[string]Figure{}
-	for _, f := range p.Figures {
+	byName := map[string]Parameter{}
+	for _, f := range p.Parameters {
 		byName[f.Name] = f
 	}
-	for _, f := range []Figure{
+	for _, f := range []Parameter{
 		{Name: "frequency", Value: 402.5, Unit: "MHz", Source: "table 1"},
 		{Name: "delay", Unit: "ms", Source: "not given", Unknown: true},
 		{Name: "power", Value: -3, Unit: "dBm", Source: "guessed", Uncertain: true},
@@ -303,7 +303,7 @@ func FuzzParseProfile(f *testing.F) {
 			}
 			return
 		}
-		for _, fig := range p.Figures {
+		for _, fig := range p.Parameters {
 			finite(t, fig.Value)
 		}
 		if e := p.Emulation; e != nil {

@@ -17,8 +17,8 @@ func (p *Profile) Band() (Band, bool) {
 	if p == nil {
 		return Band{}, false
 	}
-	f, known := p.FigureOf("frequency")
-	w, also := p.FigureOf("channel_bandwidth")
+	f, known := p.ParameterOf("frequency")
+	w, also := p.ParameterOf("channel_bandwidth")
 	if !known || !also || hertz[f.Unit] == 0 || hertz[w.Unit] == 0 {
 		return Band{}, false
 	}

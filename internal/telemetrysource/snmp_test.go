@@ -30,12 +30,12 @@ func FuzzSNMPAnswer(f *testing.F) {
 			return
 		}
 		for i := range packet.Variables {
-			checkFigure(t, &packet.Variables[i], scale)
+			checkValue(t, &packet.Variables[i], scale)
 		}
 	})
 }
 
-func checkFigure(t *testing.T, v *gosnmp.SnmpPDU, scale float64) {
+func checkValue(t *testing.T, v *gosnmp.SnmpPDU, scale float64) {
 	t.Helper()
 	x, err := snmpNumber(v)
 	if err != nil {

@@ -114,12 +114,12 @@ type shape struct {
 	kind    faultlog.Kind
 	targets []faultlog.Target // the first is meant where none is named, if there is no other
 	lasts   bool              // it lasts for a time that is stated
-	figure  string            // the key of a figure that only some kinds have; empty: none
+	value   string            // the key of a figure that only some kinds have; empty: none
 	plain   bool              // only plain radios have it
 }
 
 // figure is a figure that faults of some kinds have.
-type figure struct {
+type value struct {
 	// read reads it; def sets the one where none is stated.
 	read func(v yamldoc.Value, i *Injection)
 	def  func(i *Injection)
@@ -134,7 +134,7 @@ func defaultDelay(k faultlog.Kind) time.Duration {
 }
 
 // figures are those figures by their keys.
-var figures = map[string]figure{
+var values = map[string]value{
 	"mtu": {
 		read: func(v yamldoc.Value, i *Injection) { i.MTUBytes = int(v.Int(DefaultMTU, minMTU, maxMTU)) },
 		def:  func(i *Injection) { i.MTUBytes = DefaultMTU },
@@ -177,18 +177,18 @@ var shapes = []shape{
 	{kind: faultlog.Gone, targets: []faultlog.Target{faultlog.Orchestrator, faultlog.Database}, lasts: true},
 	{kind: faultlog.PowerCut, targets: []faultlog.Target{faultlog.Node}, lasts: true},
 	{kind: faultlog.ControlCut, targets: []faultlog.Target{faultlog.ControlLink}, lasts: true},
-	{kind: faultlog.ControlSlow, targets: []faultlog.Target{faultlog.ControlLink}, lasts: true, figure: "delay"},
-	{kind: faultlog.ControlLossy, targets: []faultlog.Target{faultlog.ControlLink}, lasts: true, figure: "loss"},
+	{kind: faultlog.ControlSlow, targets: []faultlog.Target{faultlog.ControlLink}, lasts: true, value: "delay"},
+	{kind: faultlog.ControlLossy, targets: []faultlog.Target{faultlog.ControlLink}, lasts: true, value: "loss"},
 	{kind: faultlog.ControlOneWay, targets: []faultlog.Target{faultlog.ControlLink}, lasts: true},
 	{kind: faultlog.RadioDown, targets: []faultlog.Target{faultlog.Radio}, lasts: true},
-	{kind: faultlog.MTU, targets: []faultlog.Target{faultlog.Radio}, lasts: true, figure: "mtu"},
+	{kind: faultlog.MTU, targets: []faultlog.Target{faultlog.Radio}, lasts: true, value: "mtu"},
 	{kind: faultlog.Address, targets: []faultlog.Target{faultlog.Radio}, lasts: true},
 	{kind: faultlog.DiskFull, targets: []faultlog.Target{faultlog.Disk}, lasts: true},
-	{kind: faultlog.DiskSlow, targets: []faultlog.Target{faultlog.Disk}, lasts: true, figure: "delay"},
+	{kind: faultlog.DiskSlow, targets: []faultlog.Target{faultlog.Disk}, lasts: true, value: "delay"},
 	{kind: faultlog.DiskError, targets: []faultlog.Target{faultlog.Disk}, lasts: true},
 	{kind: faultlog.DatabaseReadOnly, targets: []faultlog.Target{faultlog.Database}, lasts: true},
-	{kind: faultlog.DatabaseFull, targets: []faultlog.Target{faultlog.Database}, lasts: true, figure: "copy_on_write"},
-	{kind: faultlog.ClockStep, targets: []faultlog.Target{faultlog.Clock}, lasts: true, figure: "step"},
+	{kind: faultlog.DatabaseFull, targets: []faultlog.Target{faultlog.Database}, lasts: true, value: "copy_on_write"},
+	{kind: faultlog.ClockStep, targets: []faultlog.Target{faultlog.Clock}, lasts: true, value: "step"},
 	{kind: faultlog.DuplicateAgent, targets: []faultlog.Target{faultlog.Agent}, lasts: true},
 	{kind: faultlog.DuplicateOrchestrator, targets: []faultlog.Target{faultlog.Orchestrator}},
 	{kind: faultlog.InterfaceNewIndex, targets: []faultlog.Target{faultlog.Radio}, lasts: true, plain: true},
@@ -197,9 +197,9 @@ var shapes = []shape{
 	{kind: faultlog.NoCarrier, targets: []faultlog.Target{faultlog.Radio}, lasts: true, plain: true},
 	{kind: faultlog.AddressLost, targets: []faultlog.Target{faultlog.Radio}, lasts: true, plain: true},
 	{kind: faultlog.AddressDuplicate, targets: []faultlog.Target{faultlog.Radio}, lasts: true, plain: true},
-	{kind: faultlog.MTUHole, targets: []faultlog.Target{faultlog.Radio}, lasts: true, figure: "mtu", plain: true},
+	{kind: faultlog.MTUHole, targets: []faultlog.Target{faultlog.Radio}, lasts: true, value: "mtu", plain: true},
 	{kind: faultlog.Route, targets: []faultlog.Target{faultlog.Path}, lasts: true, plain: true},
-	{kind: faultlog.Filter, targets: []faultlog.Target{faultlog.Path}, lasts: true, figure: "drop", plain: true},
+	{kind: faultlog.Filter, targets: []faultlog.Target{faultlog.Path}, lasts: true, value: "drop", plain: true},
 	{kind: faultlog.NAT, targets: []faultlog.Target{faultlog.Path}, lasts: true, plain: true},
 	{kind: faultlog.PortTaken, targets: []faultlog.Target{faultlog.Listener}, lasts: true, plain: true},
 	{kind: faultlog.Suspend, targets: []faultlog.Target{faultlog.Node}, lasts: true, plain: true},

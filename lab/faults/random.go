@@ -76,8 +76,8 @@ func (r *Random) Next() (Injection, bool) {
 		if shapeOf(d.Kind).lasts {
 			i.For = (leastFor + time.Duration(r.rng.Int64N(int64(mostFor-leastFor)))).Round(10 * time.Millisecond)
 		}
-		if key := shapeOf(d.Kind).figure; key != "" {
-			figures[key].def(&i)
+		if key := shapeOf(d.Kind).value; key != "" {
+			values[key].def(&i)
 		}
 		// Where all that can be hit is hit already, a later moment is tried.
 		if r.busy(i) {

@@ -122,7 +122,7 @@ func placesOf(i Injection) []place {
 
 // injection reads one fault, and reports whether it has no problem.
 func injection(v yamldoc.Value, nodes Nodes) (Injection, bool) {
-	m := v.Mapping(slices.Concat([]string{"at", "kind", "target", "node", "for", "driver"}, figureKeys())...)
+	m := v.Mapping(slices.Concat([]string{"at", "kind", "target", "node", "for", "driver"}, valueKeys())...)
 	i := Injection{At: upTo(m.Field("at").Required(), 0, MaxAt, 0)}
 	ok := m.Field("at").OK()
 	kind := m.Field("kind").Required()
@@ -174,11 +174,11 @@ func details(m yamldoc.Mapping, i *Injection, s *shape, nodes Nodes) bool {
 		long.Problem("%s is done at once; remove it", i.Kind)
 		ok = false
 	}
-	for _, key := range figureKeys() {
+	for _, key := range valueKeys() {
 		v := m.Field(key)
 		switch {
-		case s.figure == key:
-			figures[key].read(v, i)
+		case s.value == key:
+			values[key].read(v, i)
 			ok = ok && (v.OK() || !v.Present())
 		case v.Given():
 			v.Problem("only %s can have one; remove it", kindsWith(key))
@@ -197,13 +197,13 @@ func details(m yamldoc.Mapping, i *Injection, s *shape, nodes Nodes) bool {
 }
 
 // figureKeys returns the keys of [figures], in the order of the alphabet.
-func figureKeys() []string { return slices.Sorted(maps.Keys(figures)) }
+func valueKeys() []string { return slices.Sorted(maps.Keys(values)) }
 
 // kindsWith names the kinds that have a figure.
 func kindsWith(key string) string {
 	var out []string
 	for _, s := range shapes {
-		if s.figure == key {
+		if s.value == key {
 			out = append(out, string(s.kind))
 		}
 	}

@@ -78,7 +78,7 @@ func sabotage(t *testing.T, b *bench, mode os.FileMode) (client, server []string
 	}
 	said := regexp.MustCompile(`client did: (.*);\nserver did: (.*);\nlevel of the client: (.*)`).FindStringSubmatch(ended[0].Log)
 	if said == nil {
-		t.Fatalf("the client did not say what it could do: %s", figure(ended[0]))
+		t.Fatalf("the client did not say what it could do: %s", value(ended[0]))
 	}
 	return strings.Split(said[1], ", "), strings.Split(said[2], ", "), said[3]
 }

@@ -82,7 +82,7 @@ func TestFaultsRepeat(t *testing.T) {
 		case e.Verdict == journal.Invalid && journal.ApparatusFault(e.Reason), e.Verdict == journal.Aborted:
 			hit++
 		default:
-			t.Errorf("a fault of the apparatus counts: %s", figure(e))
+			t.Errorf("a fault of the apparatus counts: %s", value(e))
 		}
 	}
 	if hit == 0 {

@@ -84,9 +84,9 @@ func TestResultsAreByteIdentical(t *testing.T) {
 			}
 		}
 		for _, e := range attempts(t, s.Journals[radio.RoleClient]) {
-			t.Log(figure(e))
+			t.Log(value(e))
 			if e.Verdict != journal.Succeeded {
-				t.Errorf("run %s, trial %d: %s", s.Run, e.Trial, figure(e))
+				t.Errorf("run %s, trial %d: %s", s.Run, e.Trial, value(e))
 			}
 			if e.Radio == nil || len(e.Radio.Ideal) != 1 || len(e.Radio.CodedBound) != 1 {
 				t.Errorf("run %s, trial %d: no report of the radio", s.Run, e.Trial)

@@ -144,7 +144,7 @@ func records(t testing.TB, path string) []journal.Record {
 }
 
 // figure is what a person reads of an attempt.
-func figure(e journal.AttemptEnded) string {
+func value(e journal.AttemptEnded) string {
 	s := fmt.Sprintf("%-10s %-9s %s %s", e.Treatment, e.Verdict, e.Reason, e.Message)
 	if len(e.Flows) > 0 && e.Flows[0].Result != nil {
 		s += fmt.Sprintf(" %.3f s", float64(e.Flows[0].Result.ElapsedNS)/1e9)

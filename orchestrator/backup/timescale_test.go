@@ -37,7 +37,7 @@ func TestTimescaleStore(t *testing.T) {
 	require.NoError(t, st.InTx(ctx, func(tx store.Conn) error {
 		var samples []store.Sample
 		for day := range 3 {
-			samples = append(samples, store.Sample{At: noon.AddDate(0, 0, day), RunID: run, Attempt: 1, Side: "client", Figures: contract.Sample{SentBytes: int64(day)}})
+			samples = append(samples, store.Sample{At: noon.AddDate(0, 0, day), RunID: run, Attempt: 1, Side: "client", Metrics: contract.Sample{SentBytes: int64(day)}})
 		}
 		return tx.InsertSamples(ctx, samples)
 	}))

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func profile(name string, centre float64) *radio.Profile {
 	p := &radio.Profile{Name: name}
 	if centre > 0 {
-		p.Figures = []radio.Figure{{Name: "frequency", Value: centre, Unit: "MHz"}, {Name: "channel_bandwidth", Value: 5, Unit: "MHz"}}
+		p.Parameters = []radio.Parameter{{Name: "frequency", Value: centre, Unit: "MHz"}, {Name: "channel_bandwidth", Value: 5, Unit: "MHz"}}
 	}
 	return p
 }

@@ -54,7 +54,7 @@ func TestEveryRadioOverEveryTopology(t *testing.T) {
 	c := load(t, Config{})
 	for _, pn := range c.Profiles() {
 		p := c.Profile(pn)
-		for _, f := range p.Figures {
+		for _, f := range p.Parameters {
 			if f.Source == "" || f.Unit == "" {
 				t.Errorf("%s: figure %+v lacks source or unit", pn, f)
 			}

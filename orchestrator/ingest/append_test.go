@@ -40,7 +40,7 @@ func variedSamples(run string, sheet *runsheet.Sheet, records int) *storetest.Jo
 	j.Begin(sheet)
 	j.Start(sheet, 0, 1)
 	rng := rand.New(rand.NewPCG(1, 2))
-	figure := func() *int64 {
+	value := func() *int64 {
 		if rng.IntN(2) == 0 {
 			return nil
 		}
@@ -57,8 +57,8 @@ func variedSamples(run string, sheet *runsheet.Sheet, records int) *storetest.Jo
 		for k := range i % 5 { // some have none
 			s := contract.Sample{ElapsedNS: int64(i*1_000_000_000 + k*123_456_789), SentBytes: int64(k)}
 			if i%7 > 0 { // some have nothing else
-				s.AckedBytes, s.CwndBytes, s.SsthreshBytes, s.FlightBytes = figure(), figure(), figure(), figure()
-				s.SRTTUS, s.RTTVarUS, s.RTOUS, s.Retransmits, s.Timeouts, s.LossEvents = figure(), figure(), figure(), figure(), figure(), figure()
+				s.AckedBytes, s.CwndBytes, s.SsthreshBytes, s.FlightBytes = value(), value(), value(), value()
+				s.SRTTUS, s.RTTVarUS, s.RTOUS, s.Retransmits, s.Timeouts, s.LossEvents = value(), value(), value(), value(), value(), value()
 				s.PacingBPS, s.BandwidthBPS = rate(), rate()
 			}
 			if k == 1 {

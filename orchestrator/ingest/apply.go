@@ -199,7 +199,7 @@ func (d *delivery) probeEnded(ctx context.Context, b *journal.AttemptEnded, f *j
 	}
 	if f.Result != nil {
 		var err error
-		if p.Figures, err = optionalJSON(f.Result.Probe); err != nil {
+		if p.Metrics, err = optionalJSON(f.Result.Probe); err != nil {
 			return err
 		}
 		p.ElapsedNs = &f.Result.ElapsedNS
@@ -247,11 +247,11 @@ func (d *delivery) flowEnded(ctx context.Context, b *journal.AttemptEnded, f *jo
 
 func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received) error {
 	if b.Result != nil && b.Result.Probe != nil && b.Reason == "" {
-		figures, err := optionalJSON(b.Result.Probe)
+		values, err := optionalJSON(b.Result.Probe)
 		if err != nil {
 			return err
 		}
-		return d.q.InsertProbeReception(ctx, ingestdb.InsertProbeReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Transfer: b.Transfer, At: d.steady(r.At), Figures: figures})
+		return d.q.InsertProbeReception(ctx, ingestdb.InsertProbeReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Transfer: b.Transfer, At: d.steady(r.At), Metrics: values})
 	}
 	p := ingestdb.InsertReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Treatment: text(b.Treatment), At: d.steady(r.At), Code: text(string(b.Code)), Message: text(b.Message)}
 	if b.Transfer != "" {
@@ -291,7 +291,7 @@ func (d *delivery) addSamples(r *parsed, b *journal.Samples) error {
 			}
 		}
 		d.samples = append(d.samples, store.Sample{At: d.steady(r.At).Add(-time.Duration(last.ElapsedNS - s.ElapsedNS)), RunID: d.run, Trial: trial,
-			Attempt: int32(b.Attempt), Flow: int32(b.Flow), Side: b.Side, Figures: *s, More: more})
+			Attempt: int32(b.Attempt), Flow: int32(b.Flow), Side: b.Side, Metrics: *s, More: more})
 	}
 	if b.Side == "client" {
 		d.delta.Fresh = append(d.delta.Fresh, Samples{Trial: b.Trial, Attempt: b.Attempt, Flow: b.Flow, Samples: b.Samples})

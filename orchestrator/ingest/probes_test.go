@@ -27,13 +27,13 @@ func TestProbesThatAreRefused(t *testing.T) {
 		j.Add(journal.TypeAttemptEnded, journal.AttemptEnded{Attempt: 1, Iteration: 1, Treatment: "one", Verdict: journal.Succeeded, Duration: time.Second,
 			Probes: []journal.FlowResult{{Flow: number, Treatment: "one", Transfer: id(j.Run), Verdict: journal.Succeeded, Result: r}}})
 	}
-	figures := func() *contract.Result { return &contract.Result{ElapsedNS: 1e9, Probe: &contract.ProbeFigures{}} }
+	values := func() *contract.Result { return &contract.Result{ElapsedNS: 1e9, Probe: &contract.ProbeMetrics{}} }
 	for name, c := range map[string]struct {
 		role  radio.Role
 		write func(*storetest.Journal)
 		want  string
 	}{
-		"no such probe": {radio.RoleClient, func(j *storetest.Journal) { start(j); end(j, 1, figures()) }, "attempt 1 of trial 0 has no probe 1"},
+		"no such probe": {radio.RoleClient, func(j *storetest.Journal) { start(j); end(j, 1, values()) }, "attempt 1 of trial 0 has no probe 1"},
 		"a transfer's result": {radio.RoleClient, func(j *storetest.Journal) {
 			start(j)
 			end(j, 0, &contract.Result{ElapsedNS: 1, Digest: storetest.Digest})
@@ -46,10 +46,10 @@ func TestProbesThatAreRefused(t *testing.T) {
 			j.Add(journal.TypeAttemptStarted, journal.AttemptStarted{Attempt: 1, Iteration: 1, Treatment: "one"})
 		}, "0 transfers and 0 probes"},
 		"figures of nobody": {radio.RoleServer, func(j *storetest.Journal) {
-			j.Add(journal.TypeReceived, journal.Received{Treatment: "one", Result: figures()})
+			j.Add(journal.TypeReceived, journal.Received{Treatment: "one", Result: values()})
 		}, "a probe without its identity"},
 		"figures of a client": {radio.RoleClient, func(j *storetest.Journal) {
-			j.Add(journal.TypeReceived, journal.Received{Treatment: "one", Transfer: id(j.Run), Result: figures()})
+			j.Add(journal.TypeReceived, journal.Received{Treatment: "one", Transfer: id(j.Run), Result: values()})
 		}, "only a server may write it"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
@@ -214,7 +214,7 @@ func (v *Run) judgeAir(j *judged, a *Attempt) {
 		all[w] = p
 		own = max(own, p.own)
 	})
-	limit := figures.TolerableForeign(own, v.mtu())
+	limit := credible.TolerableForeign(own, v.mtu())
 	v.eachNode(func(w *Node) {
 		switch p := all[w]; {
 		case p.foreign > limit:

@@ -3,7 +3,7 @@ package judge
 import (
 	"slices"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
@@ -74,7 +74,7 @@ func (v *Run) judgeRepaired(j *judged, a *Attempt, owners portOwners) {
 		if !known || !alsoKnown {
 			continue
 		}
-		if wrong := figures.RepairedOf(x.again, sent-received, v.mtu(), x.from, x.to); wrong != nil {
+		if wrong := credible.RepairedOf(x.again, sent-received, v.mtu(), x.from, x.to); wrong != nil {
 			j.untrue(wrong)
 		}
 	}
@@ -130,7 +130,7 @@ func (w *Node) payload(owners portOwners, name journal.ListenerName, a *Attempt,
 }
 
 // untrue is that a driver reports what cannot be.
-func (j *judged) untrue(f *figures.Fault) {
+func (j *judged) untrue(f *credible.Fault) {
 	if j.broken == "" {
 		j.broken, j.drivers = f.Reason+": "+f.Message, true
 	}

@@ -321,7 +321,7 @@ func judgeReading(j *judged, l *runsheet.ReadingLimit, role radio.Role, readings
 	found := false
 	for i := range readings {
 		r := &readings[i]
-		if r.Role != string(role) || r.Figure != l.Reading || !kinds(l.Rule, r.Kind) {
+		if r.Role != string(role) || r.Metric != l.Reading || !kinds(l.Rule, r.Kind) {
 			continue
 		}
 		found = true

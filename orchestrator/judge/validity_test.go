@@ -245,7 +245,7 @@ func TestReadings(t *testing.T) {
 	require.Equal(t, []string{"snr", runsheet.ReadingLatitude}, run.Readings())
 	a := attempt(true)
 	read := func(kind telemetrysource.Kind, lowest float64) report.Telemetry {
-		return report.Telemetry{Role: string(radio.RoleClient), Source: "modem", Kind: string(kind), Figure: "snr", Unit: "dB", Minimum: lowest, Maximum: 30}
+		return report.Telemetry{Role: string(radio.RoleClient), Source: "modem", Kind: string(kind), Metric: "snr", Unit: "dB", Minimum: lowest, Maximum: 30}
 	}
 	a.Readings, a.Moves = []report.Telemetry{read(telemetrysource.KindHTTP, 9.5)}, []Move{{radio.RoleClient, 20}}
 	mark, undecided := run.Validity(&a)

@@ -193,7 +193,7 @@ func statement(name string, form yamlschema.Form, example, meaning string) yamls
 
 var unbounded = yamlschema.Number(math.Inf(-1), math.Inf(1))
 
-var figureKeys = &yamlschema.Mapping{Name: "published values", Keys: []yamlschema.Key{
+var publishedValueKeys = &yamlschema.Mapping{Name: "published values", Keys: []yamlschema.Key{
 	{Name: "group", Form: yamlschema.Known("group"), Unset: "the plan has no groups", Example: "first", Meaning: "Group of the runs; required where the plan has groups."},
 	{Name: "where", Form: conditionForm, Unset: "all runs", Example: "{size: 64 KiB}", Meaning: "Radio, topology, size and axes of the sweep of the runs; the metric is averaged over what it leaves open."},
 	{Name: "relative_to", Form: conditionForm, Unset: "none", Example: "{size: 64 KiB}", Beside: "{change_percent: 10}", Instead: []string{"value"}, Meaning: "The runs that change_percent starts from."},
@@ -225,7 +225,7 @@ var publishedKeys = &yamlschema.Mapping{Name: "published", Keys: []yamlschema.Ke
 	{Name: "source", Form: yamlschema.Text(), Required: true, Example: "breedy-2015, Table 2", Meaning: "Paper, and table where all values are of one."},
 	{Name: "rows", Form: yamlschema.List(yamlschema.Of(rowKeys), 0, maxPublished), Unset: "none", Meaning: "Rows with n, mean, maximum, minimum and standard deviation of the throughput of a run.",
 		Example: exampleRows},
-	{Name: "figures", Form: yamlschema.List(yamlschema.Of(figureKeys), 0, maxPublished), Unset: "none", Example: "[{treatment: cubic, metric: throughput-kb-per-s, value: 120}]", Meaning: "Published values of any other form."},
+	{Name: "figures", Form: yamlschema.List(yamlschema.Of(publishedValueKeys), 0, maxPublished), Unset: "none", Example: "[{treatment: cubic, metric: throughput-kb-per-s, value: 120}]", Meaning: "Published values of any other form."},
 }}
 
 const (

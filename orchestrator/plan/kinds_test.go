@@ -212,7 +212,7 @@ func TestKindsHaveEveryForm(t *testing.T) {
 		},
 		"published rows":            func(p *plan.Plan) bool { return len(p.Published) > 0 && len(p.Groups) == 0 },
 		"published rows of a group": func(p *plan.Plan) bool { return len(p.Published) > 0 && len(p.Groups) > 0 },
-		"figures of a group":        func(p *plan.Plan) bool { return len(p.Figures) > 0 && len(p.Groups) > 0 },
+		"figures of a group":        func(p *plan.Plan) bool { return len(p.PublishedValues) > 0 && len(p.Groups) > 0 },
 		"in-band control":           func(p *plan.Plan) bool { return p.Control == runsheet.ControlInBand },
 		"packet logs":               func(p *plan.Plan) bool { return p.Capture },
 		"pauses between trials":     func(p *plan.Plan) bool { return p.Limits.Pause > 0 },

@@ -53,8 +53,8 @@ type Plan struct {
 
 	// Published is figures of a paper for treatments and cells of the plan, in
 	// the form of breedy-2015's Table 2; Figures is those in any other.
-	Published []Published
-	Figures   []Figure
+	Published       []Published
+	PublishedValues []PublishedValue
 }
 
 // Cell is one run to be: one radio, one topology, one transfer size, one

@@ -53,7 +53,7 @@ const Ideal = "ideal"
 
 // Figure is a published figure of any form: a metric of the cells that meet
 // Where (averaged over what it leaves open), and exactly one statement on it.
-type Figure struct {
+type PublishedValue struct {
 	Group     string      `json:"group,omitempty"`
 	Where     []Condition `json:"where,omitempty"`
 	Treatment string      `json:"treatment,omitempty"` // or mix, or Ideal; empty: every treatment
@@ -100,14 +100,14 @@ func (ps *parser) published(r yamldoc.Mapping) {
 		m.Field("rows").Required()
 	}
 	ps.rows(m.Field("rows"), src)
-	figures := m.Field("figures").List()
-	if len(figures) > maxPublished {
-		m.Field("figures").Problem("expected at most %d figures, found %d", maxPublished, len(figures))
+	values := m.Field("figures").List()
+	if len(values) > maxPublished {
+		m.Field("figures").Problem("expected at most %d figures, found %d", maxPublished, len(values))
 		return
 	}
-	for _, e := range figures {
-		if f, ok := ps.figure(e, src); ok {
-			ps.plan.Figures = append(ps.plan.Figures, f)
+	for _, e := range values {
+		if f, ok := ps.publishedValue(e, src); ok {
+			ps.plan.PublishedValues = append(ps.plan.PublishedValues, f)
 		}
 	}
 }
@@ -133,10 +133,10 @@ func (ps *parser) rows(v yamldoc.Value, src string) {
 	}
 	for _, e := range list {
 		row := rowKeys.Read(e)
-		figure := func(key string) float64 { return row.Field(key).Required().Float(0, 0, 1e12) }
+		value := func(key string) float64 { return row.Field(key).Required().Float(0, 0, 1e12) }
 		w := Published{
 			N:       row.Int("n"),
-			Average: figure("average"), Maximum: figure("maximum"), Minimum: figure("minimum"), SD: figure("sd"),
+			Average: value("average"), Maximum: value("maximum"), Minimum: value("minimum"), SD: value("sd"),
 			Source: row.Field("source").String(src),
 		}
 		w.Radio, _ = known(row.Field("radio").Required(), "radio of the plan", radios)
@@ -191,13 +191,13 @@ func (w *Published) same(o Published) bool {
 	return o.Radio == w.Radio && o.Topology == w.Topology && o.Treatment == w.Treatment && o.Group == w.Group && slices.Equal(o.Where, w.Where)
 }
 
-func (ps *parser) figure(v yamldoc.Value, src string) (Figure, bool) {
-	m := figureKeys.Read(v)
+func (ps *parser) publishedValue(v yamldoc.Value, src string) (PublishedValue, bool) {
+	m := publishedValueKeys.Read(v)
 	if !v.IsMapping() {
-		return Figure{}, false
+		return PublishedValue{}, false
 	}
 	p := ps.plan
-	f := Figure{About: m.Bool("about"), Source: m.Field("source").String(src), Text: m.Field("text").String("")}
+	f := PublishedValue{About: m.Bool("about"), Source: m.Field("source").String(src), Text: m.Field("text").String("")}
 	f.Metric = Metric(m.Word("metric"))
 	if g := m.Field("group"); len(p.Groups) > 0 {
 		f.Group, _ = known(g.Required(), "group", p.Groups)
@@ -227,7 +227,7 @@ func (ps *parser) figure(v yamldoc.Value, src string) (Figure, bool) {
 }
 
 // readStatements reads what a figure states of its metric, but for order and text.
-func (f *Figure) readStatements(m yamldoc.Mapping, axes []axis) {
+func (f *PublishedValue) readStatements(m yamldoc.Mapping, axes []axis) {
 	number := func(key string) *float64 {
 		x := m.Field(key)
 		if !x.Present() {
@@ -261,7 +261,7 @@ func (f *Figure) readStatements(m yamldoc.Mapping, axes []axis) {
 	f.Best, f.FlatFrom, f.Falls, f.Rises = one("best"), one("flat_from"), along("falls"), along("rises")
 }
 
-func (ps *parser) oneStatement(v yamldoc.Value, m yamldoc.Mapping, f *Figure) {
+func (ps *parser) oneStatement(v yamldoc.Value, m yamldoc.Mapping, f *PublishedValue) {
 	var given []string
 	for _, key := range statements {
 		if m.Field(key).Present() {

@@ -23,10 +23,10 @@ published:
   source: a paper
   rows:
 `
-	const figures = ", topology: point-to-point, radio: transports-link, treatment: tcp, n: 10, average: 2, maximum: 3, minimum: 1, sd: 1}\n"
-	row := func(where string) string { return "    - {where: " + where + figures }
+	const values = ", topology: point-to-point, radio: transports-link, treatment: tcp, n: 10, average: 2, maximum: 3, minimum: 1, sd: 1}\n"
+	row := func(where string) string { return "    - {where: " + where + values }
 	for rows, want := range map[string]string{
-		"    - {" + figures[2:]:                          "4 runs of the plan have transports-link at point-to-point (10 KiB · loss 0; 10 KiB · loss 0.1; …): name one of them with where",
+		"    - {" + values[2:]:                           "4 runs of the plan have transports-link at point-to-point (10 KiB · loss 0; 10 KiB · loss 0.1; …): name one of them with where",
 		row("{loss: 0}"):                                 "2 runs of the plan",
 		row("{loss: 0.5}"):                               "loss",
 		row("{loss: 0, size: 1 KB}"):                     "no run of the plan has transports-link at point-to-point with these conditions",

@@ -125,12 +125,12 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
+func TestValues(t *testing.T) {
 	p := parse(t, grouped)
-	if len(p.Figures) != 9 {
-		t.Fatalf("%d figures", len(p.Figures))
+	if len(p.PublishedValues) != 9 {
+		t.Fatalf("%d figures", len(p.PublishedValues))
 	}
-	f := p.Figures[0]
+	f := p.PublishedValues[0]
 	if f.Metric != plan.MetricNormalised || *f.Value != 0.5 || f.Source != "a paper" || !reflect.DeepEqual(f.Where, []plan.Condition{{Axis: "size", Value: "3 KiB"}, {Axis: "bandwidth", Value: "1 Mbit/s"}}) {
 		t.Errorf("%+v", f)
 	}
@@ -143,20 +143,20 @@ func TestFigures(t *testing.T) {
 	if met != 2 {
 		t.Errorf("%d runs meet the first figure's conditions, want one for each channel", met)
 	}
-	if f := p.Figures[1]; f.Treatment != plan.Ideal || *f.AtLeast != 0.1 || *f.AtMost != 0.9 || !f.About {
+	if f := p.PublishedValues[1]; f.Treatment != plan.Ideal || *f.AtLeast != 0.1 || *f.AtMost != 0.9 || !f.About {
 		t.Errorf("%+v", f)
 	}
-	if f := p.Figures[2]; f.Reference != "later" || f.Source != "figure 3" {
+	if f := p.PublishedValues[2]; f.Reference != "later" || f.Source != "figure 3" {
 		t.Errorf("%+v", f)
 	}
-	if f := p.Figures[3]; *f.ChangePercent != -82.4 || f.RelativeTo[0].Value != "16 kbit/s" {
+	if f := p.PublishedValues[3]; *f.ChangePercent != -82.4 || f.RelativeTo[0].Value != "16 kbit/s" {
 		t.Errorf("%+v", f)
 	}
-	if f := p.Figures[4]; *f.Best != (plan.Condition{Axis: "flows", Value: "10"}) {
+	if f := p.PublishedValues[4]; *f.Best != (plan.Condition{Axis: "flows", Value: "10"}) {
 		t.Errorf("%+v", f)
 	}
-	if p.Figures[5].Rises != "flows" || p.Figures[6].FlatFrom.Axis != "flows" || len(p.Figures[7].Order) != 2 || p.Figures[8].Text != "one" {
-		t.Errorf("%+v", p.Figures[5:])
+	if p.PublishedValues[5].Rises != "flows" || p.PublishedValues[6].FlatFrom.Axis != "flows" || len(p.PublishedValues[7].Order) != 2 || p.PublishedValues[8].Text != "one" {
+		t.Errorf("%+v", p.PublishedValues[5:])
 	}
 }
 

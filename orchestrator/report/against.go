@@ -90,7 +90,7 @@ type AgainstSummary struct {
 	Hold        int `json:"hold"`
 	HoldOnlyCI  int `json:"hold_within_ci"` // among Hold
 	MissingOnes int `json:"missing"`
-	NoFigure    int `json:"no_figure"`
+	NoValue     int `json:"no_figure"`
 	Words       int `json:"words"`
 }
 
@@ -110,8 +110,8 @@ func (v *Analysis) Against() *Against {
 		}
 	}
 	groups := v.groups()
-	for i := range v.Dataset.Figures {
-		f := &v.Dataset.Figures[i]
+	for i := range v.Dataset.PublishedValues {
+		f := &v.Dataset.PublishedValues[i]
 		k := slices.IndexFunc(groups, func(g *grouped) bool { return g.name == f.Group })
 		if k < 0 {
 			continue // the results are of one run, of another group
@@ -204,7 +204,7 @@ func distance(deviation *float64, equal bool) Outcome {
 }
 
 // judge fills in what is published and what we have for it.
-func (g *grouped) judge(l *AgainstLine, f *plan.Figure, treatment string, labels map[string]string) {
+func (g *grouped) judge(l *AgainstLine, f *plan.PublishedValue, treatment string, labels map[string]string) {
 	l.Statement, l.Kind = statement(f, labels), "shape"
 	switch {
 	case f.Text != "":
@@ -238,7 +238,7 @@ func (g *grouped) judge(l *AgainstLine, f *plan.Figure, treatment string, labels
 }
 
 // fill takes our figure over; the outcome stays empty where there is one.
-func (g *grouped) fill(l *AgainstLine, f *plan.Figure, treatment string, where []plan.Condition) Estimate {
+func (g *grouped) fill(l *AgainstLine, f *plan.PublishedValue, treatment string, where []plan.Condition) Estimate {
 	e, runs, of, why := g.mean(f.Metric, treatment, f.Reference, where)
 	if why != "" {
 		l.lacks(why)
@@ -259,7 +259,7 @@ func (l *AgainstLine) lacks(why string) {
 	}
 }
 
-func (g *grouped) judgeChange(l *AgainstLine, f *plan.Figure, treatment string) {
+func (g *grouped) judgeChange(l *AgainstLine, f *plan.PublishedValue, treatment string) {
 	l.Kind, l.Published = "change", Rounded(*f.ChangePercent)
 	// What both sides share need be said only once.
 	base := slices.DeleteFunc(slices.Clone(f.Where), func(c plan.Condition) bool {
@@ -301,7 +301,7 @@ func describe(ps []place) string {
 }
 
 // along are the figures along an axis, in the order of the plan.
-func (g *grouped) along(l *AgainstLine, f *plan.Figure, treatment, axis string) (ps []place) {
+func (g *grouped) along(l *AgainstLine, f *plan.PublishedValue, treatment, axis string) (ps []place) {
 	where := slices.DeleteFunc(slices.Clone(f.Where), func(c plan.Condition) bool { return c.Axis == axis })
 	why := ""
 	for _, v := range g.values(axis, where) {
@@ -341,7 +341,7 @@ func worst(a, b Outcome) Outcome {
 	return Holds
 }
 
-func (g *grouped) judgeAlong(l *AgainstLine, f *plan.Figure, treatment string) {
+func (g *grouped) judgeAlong(l *AgainstLine, f *plan.PublishedValue, treatment string) {
 	axis, value := cmp.Or(f.Falls, f.Rises), ""
 	if c := cmp.Or(f.Best, f.FlatFrom); c != nil {
 		axis, value = c.Axis, c.Value
@@ -387,7 +387,7 @@ func (g *grouped) judgeAlong(l *AgainstLine, f *plan.Figure, treatment string) {
 }
 
 // judgeOrder is about treatments, or radios, from the lowest to the highest.
-func (g *grouped) judgeOrder(l *AgainstLine, f *plan.Figure, labels map[string]string) {
+func (g *grouped) judgeOrder(l *AgainstLine, f *plan.PublishedValue, labels map[string]string) {
 	var ps []place
 	var gone []string
 	for _, name := range f.Order {
@@ -421,7 +421,7 @@ func (s *AgainstSummary) count(l *AgainstLine) {
 		s.MissingOnes++
 		return
 	case OutcomeNone:
-		s.NoFigure++
+		s.NoValue++
 		return
 	case OutcomeWords:
 		s.Words++
@@ -464,6 +464,6 @@ func (a *Against) Sentences() []string {
 	}
 	say(s.Shapes, "Of %s, %d hold%s.", wording.Plural(s.Shapes, "published shape", "published shapes"), s.Hold, within)
 	say(s.MissingOnes, "%s of treatments that could not be run.", wording.Plural(s.MissingOnes, "published figure is", "published figures are"))
-	say(s.NoFigure, "For %s we have none.", wording.Plural(s.NoFigure, "published figure", "published figures"))
+	say(s.NoValue, "For %s we have none.", wording.Plural(s.NoValue, "published figure", "published figures"))
 	return out
 }

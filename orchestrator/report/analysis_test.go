@@ -128,7 +128,7 @@ func TestCharts(t *testing.T) {
 
 	// Without published figures every axis but the longest splits.
 	ds := reporttest.Swept()
-	ds.Figures = nil
+	ds.PublishedValues = nil
 	charts = report.Analyse(ds, report.Options{}).Charts()
 	if len(charts) != 4+1 || charts[0].Metric != plan.MetricKBps || charts[0].Axis != "size" || report.ConditionText(charts[0].Fixed) != "bandwidth 16 kbit/s, channel long" {
 		t.Errorf("%d charts, the first %+v", len(charts), charts[0])

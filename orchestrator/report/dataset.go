@@ -26,7 +26,7 @@ type Dataset struct {
 	// Published is what the plan says others have measured; shown beside ours.
 	Published []PublishedRow `json:"published,omitempty"`
 	// Figures is the same for figures that are not in the form of Table 2.
-	Figures []plan.Figure `json:"figures,omitempty"`
+	PublishedValues []plan.PublishedValue `json:"figures,omitempty"`
 	// Notes are sentences for people on what the reports leave out.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -208,7 +208,7 @@ type Telemetry struct {
 	Role   string `json:"role"`
 	Source string `json:"source"` // of the radio's profile
 	Kind   string `json:"-"`      // of the source
-	Figure string `json:"figure"` // snr, in_bytes, latitude …
+	Metric string `json:"figure"` // snr, in_bytes, latitude …
 	Unit   string `json:"unit,omitempty"`
 	// Readings is how many lay within the attempt. Where none did, the figures
 	// are those of the last reading before it and the first one after it, as of

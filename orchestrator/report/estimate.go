@@ -94,7 +94,7 @@ func (s *summarised) estimate(m plan.Metric, treatment, reference string) (Estim
 		if b := boundNamed(treatment); b != nil {
 			return noEstimate, b.unknown
 		}
-		return noEstimate, sm.noFigure()
+		return noEstimate, sm.noValue()
 	}
 	if factor := s.perKBps(m); factor > 0 {
 		return estimateOf(sm.values(rateOf)).scaled(factor), ""
@@ -161,7 +161,7 @@ func (s *summarised) gain(sm *sample, reference string) (Estimate, string) {
 }
 
 // noFigure says why a treatment that has trials gave nothing.
-func (s *sample) noFigure() string {
+func (s *sample) noValue() string {
 	switch {
 	case s.failed > 0 && len(s.failures) > 0:
 		return "all of " + wording.Plural(s.failed, "trial", "trials") + " failed: " + s.failures[0].Name()
@@ -195,7 +195,7 @@ func (s *summarised) flowEstimate(treatment string, row int) (Estimate, string) 
 	}
 	xs := s.samples[row].values(own)
 	if len(xs) == 0 {
-		return noEstimate, s.samples[row].noFigure()
+		return noEstimate, s.samples[row].noValue()
 	}
 	return estimateOf(xs).scaled(8 * unit.KB / 1e6), ""
 }

@@ -32,8 +32,8 @@ func Merge(all []*Dataset) *Dataset {
 		if out.Created.IsZero() || ds.Created.Before(out.Created) {
 			out.Created = ds.Created
 		}
-		out.Published = addAll(out.Published, ds.Published, samePublished)
-		out.Figures = addAll(out.Figures, ds.Figures, sameFigure)
+		out.Published = addAll(out.Published, ds.Published, sameRow)
+		out.PublishedValues = addAll(out.PublishedValues, ds.PublishedValues, sameValue)
 		out.Notes = addAll(out.Notes, ds.Notes, func(a, b string) bool { return a == b })
 	}
 	for _, ds := range all {
@@ -68,10 +68,10 @@ func addAll[T any](list, more []T, same func(a, b T) bool) []T {
 	return list
 }
 
-// sameFigure reports whether two campaigns carry one published figure.
-func samePublished(a, b PublishedRow) bool { return reflect.DeepEqual(a, b) }
+// sameRow reports whether two campaigns carry one published row.
+func sameRow(a, b PublishedRow) bool { return reflect.DeepEqual(a, b) }
 
-func sameFigure(a, b plan.Figure) bool {
+func sameValue(a, b plan.PublishedValue) bool {
 	return a.Group == b.Group && a.Treatment == b.Treatment && a.Metric == b.Metric && a.Source == b.Source && a.Text == b.Text &&
 		slices.Equal(a.Where, b.Where) && slices.Equal(a.Order, b.Order) && statement(&a, nil) == statement(&b, nil) && a.Reference == b.Reference
 }

@@ -24,7 +24,7 @@ func TestMerge(t *testing.T) {
 	require.False(t, m.Complete)
 	require.Equal(t, []string{"a note"}, m.Notes)
 	require.Len(t, m.Runs, len(one.Runs)+len(two.Runs))
-	require.Equal(t, one.Figures, m.Figures, "both plans carry the same")
+	require.Equal(t, one.PublishedValues, m.PublishedValues, "both plans carry the same")
 
 	// Every figure is as it was, and curves are labelled with their campaign.
 	a, first := report.Analyse(m, report.Options{}), report.Analyse(one, report.Options{})

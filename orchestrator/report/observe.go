@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/stats"
@@ -69,7 +69,7 @@ func (r *Run) least(t *Trial, a *Attempt) time.Duration {
 		return 0
 	}
 	f := &r.Sheet.Trials[t.Index].Flows[0]
-	return figures.LeastOfBoth(r.Sheet.Network, &figures.Flow{From: f.From, To: f.To, SizeBytes: a.SizeBytes})
+	return credible.LeastOfBoth(r.Sheet.Network, &credible.Flow{From: f.From, To: f.To, SizeBytes: a.SizeBytes})
 }
 
 // known is a time in seconds, NaN for none.

@@ -21,12 +21,12 @@ type Probe struct {
 	Elapsed   time.Duration   `json:"elapsed_ns"`
 	// Figures are as measured: delays are between the clocks as they were. Nil where
 	// there are none.
-	Figures *contract.ProbeFigures `json:"figures,omitempty"`
+	Metrics *contract.ProbeMetrics `json:"figures,omitempty"`
 }
 
 // Counts reports whether the probe's figures count: whatever became of the
 // transfers beside it.
-func (p *Probe) Counts() bool { return p.Verdict == journal.Succeeded && p.Figures != nil }
+func (p *Probe) Counts() bool { return p.Verdict == journal.Succeeded && p.Metrics != nil }
 
 // ProbeClock is how the clocks of the two ends of a run's probes stand to each other.
 type ProbeClock struct {

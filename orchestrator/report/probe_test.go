@@ -18,15 +18,15 @@ import (
 func probed(clock ProbeClock) *Run {
 	s := &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "cubic", Label: "TCP CUBIC"}, {Name: "voice", Label: "Voice", Probe: true, DSCP: 46}}}
 	r := &Run{ID: "r", State: "completed", Place: journal.PlaceEmulated, Sheet: s, ProbeClock: clock}
-	figures := func(ms int64, lost int64) *contract.ProbeFigures {
+	values := func(ms int64, lost int64) *contract.ProbeMetrics {
 		d := ms * 1e6
-		return &contract.ProbeFigures{Sent: 100, Received: 100 - lost, Lost: lost, LongestLossBurst: lost, JitterMeanNS: 1e6, JitterMaxNS: 2e6,
+		return &contract.ProbeMetrics{Sent: 100, Received: 100 - lost, Lost: lost, LongestLossBurst: lost, JitterMeanNS: 1e6, JitterMaxNS: 2e6,
 			Delay: &contract.Delays{MinNS: d, MeanNS: 2 * d, P50NS: 2 * d, P95NS: 3 * d, P99NS: 4 * d, MaxNS: 5 * d}}
 	}
 	for i := range 4 {
 		name, flows := "cubic", []runsheet.Flow{{Treatment: "cubic", SizeBytes: 1000}}
 		a := Attempt{Attempt: 1, Verdict: journal.Succeeded, SizeBytes: 1000, Elapsed: time.Second, Verified: true,
-			Probes: []Probe{{Treatment: "voice", Verdict: journal.Succeeded, Figures: figures(int64(10*(i+1)), int64(i))}}}
+			Probes: []Probe{{Treatment: "voice", Verdict: journal.Succeeded, Metrics: values(int64(10*(i+1)), int64(i))}}}
 		if i%2 == 1 {
 			name, flows = "voice", nil
 			a.SizeBytes = 0
@@ -126,7 +126,7 @@ func TestClocksOfProbes(t *testing.T) {
 func TestDistributionOfProbes(t *testing.T) {
 	r := probed(OneClock)
 	for i, steps := range map[int][2]int64{0: {10, 20}, 2: {30, 40}} { // 100 and 98 packets beside the transfer, half of each
-		d := r.Trials[i].Attempts[0].Probes[0].Figures.Delay
+		d := r.Trials[i].Attempts[0].Probes[0].Metrics.Delay
 		d.PercentilesNS = make([]int64, contract.DelayPercentiles)
 		for p := range d.PercentilesNS {
 			d.PercentilesNS[p] = steps[min(p/51, 1)] * 1e6
@@ -151,7 +151,7 @@ func TestDistributionOfProbes(t *testing.T) {
 // TestUnsentIsNoLoss: what the congestion control did not let go is in no share.
 func TestUnsentIsNoLoss(t *testing.T) {
 	r := probed(OneClock)
-	f := r.Trials[0].Attempts[0].Probes[0].Figures
+	f := r.Trials[0].Attempts[0].Probes[0].Metrics
 	f.Unsent, f.ProcessTimes = 300, true
 	table := Analyse(&Dataset{Runs: []Run{*r}}, Options{}).Tables[0]
 	if p := table.Probes[1]; p.Offered != 500 || p.Unsent != 300 || p.Sent != 200 || p.Lost != 2 || *p.LossShare != 0.01 || !p.ProcessTimes {

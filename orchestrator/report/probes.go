@@ -108,7 +108,7 @@ func (s *probeSample) add(r *Run, t *Trial, k int) {
 		s.row.Unloaded++
 		return
 	}
-	f := p.Figures
+	f := p.Metrics
 	s.row.Measured++
 	if s.row.Beside != "" && !a.Valid() && !r.Waits(a) {
 		s.row.FailedTransfers++

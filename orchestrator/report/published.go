@@ -49,7 +49,7 @@ func MetricTitle(m plan.Metric) string {
 
 // inUnit brings a published figure into the metric's unit, and reports whether
 // that is possible.
-func inUnit(f *plan.Figure, m plan.Metric) bool {
+func inUnit(f *plan.PublishedValue, m plan.Metric) bool {
 	if f.Metric == m {
 		return true
 	}
@@ -68,7 +68,7 @@ func inUnit(f *plan.Figure, m plan.Metric) bool {
 }
 
 // statement is what is published, for people.
-func statement(f *plan.Figure, labels map[string]string) string {
+func statement(f *plan.PublishedValue, labels map[string]string) string {
 	about := map[bool]string{true: "about "}[f.About]
 	switch {
 	case f.Text != "":
@@ -101,7 +101,7 @@ func statement(f *plan.Figure, labels map[string]string) string {
 }
 
 // PublishedText is a published value or its bounds.
-func PublishedText(f *plan.Figure) string {
+func PublishedText(f *plan.PublishedValue) string {
 	switch {
 	case f.Value != nil:
 		return wording.Short(f.Value)

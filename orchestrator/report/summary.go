@@ -153,10 +153,10 @@ func (s *sample) fill(row *Row, bandwidth *float64) {
 	d := stats.Describe(rates)
 	row.AverageKBps, row.MaxKBps, row.MinKBps, row.SDKBps, row.MedianKBps = Rounded(d.Mean), Rounded(d.Max), Rounded(d.Min), Rounded(d.SD), Rounded(d.Median)
 	for _, p := range []struct {
-		figure **float64
-		share  float64
+		value **float64
+		share float64
 	}{{&row.P05KBps, 5}, {&row.P25KBps, 25}, {&row.P75KBps, 75}, {&row.P95KBps, 95}} {
-		*p.figure = Rounded(stats.Percentile(rates, p.share))
+		*p.value = Rounded(stats.Percentile(rates, p.share))
 	}
 	row.AverageKbitPS, row.AverageMbitPS = Rounded(d.Mean*8*unit.KB/1e3), Rounded(d.Mean*8*unit.KB/1e6)
 	row.MeanCI = meanInterval(rates)

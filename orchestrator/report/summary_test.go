@@ -179,7 +179,7 @@ func TestFewPairsAreNotCompared(t *testing.T) {
 	}
 }
 
-func TestFiguresAreRounded(t *testing.T) {
+func TestValuesAreRounded(t *testing.T) {
 	if got := *Rounded(1.0 / 3); got != 0.333333333 {
 		t.Errorf("got %v", got)
 	}

@@ -44,7 +44,7 @@ type CurvePoint struct {
 	Estimate
 	Limits    // of the same trials
 	Known     bool
-	Published *plan.Figure // a value or bounds; nil: none
+	Published *plan.PublishedValue // a value or bounds; nil: none
 }
 
 // Charts are the parameter curves of the campaign: for each group and each
@@ -59,9 +59,9 @@ func (v *Analysis) Charts() []*Chart {
 	}
 	var out []*Chart
 	for _, g := range v.groups() {
-		figures, swept := v.figuresOf(g), g.swept()
+		values, swept := v.valuesOf(g), g.swept()
 		var metrics []plan.Metric
-		for _, f := range figures {
+		for _, f := range values {
 			if !slices.Contains(metrics, f.Metric) && f.Text == "" {
 				metrics = append(metrics, f.Metric)
 			}
@@ -70,7 +70,7 @@ func (v *Analysis) Charts() []*Chart {
 			metrics = []plan.Metric{plan.MetricKBps}
 		}
 		for _, m := range metrics {
-			of := slices.DeleteFunc(slices.Clone(figures), func(f *plan.Figure) bool { return f.Metric != m || f.Text != "" })
+			of := slices.DeleteFunc(slices.Clone(values), func(f *plan.PublishedValue) bool { return f.Metric != m || f.Text != "" })
 			for _, x := range g.over(swept, of) {
 				out = append(out, v.shown(g.panels(m, x, swept, of))...)
 			}
@@ -88,14 +88,14 @@ func (v *Analysis) ChartsOf(m plan.Metric, axis string) (out []*Chart) {
 		if !slices.Contains(swept, axis) {
 			continue
 		}
-		var figures []*plan.Figure
-		for _, p := range v.figuresOf(g) {
+		var values []*plan.PublishedValue
+		for _, p := range v.valuesOf(g) {
 			f := *p // a copy: its unit may change
 			if f.Text == "" && inUnit(&f, m) {
-				figures = append(figures, &f)
+				values = append(values, &f)
 			}
 		}
-		out = append(out, v.shown(g.panels(m, axis, swept, figures))...)
+		out = append(out, v.shown(g.panels(m, axis, swept, values))...)
 	}
 	return out
 }
@@ -109,9 +109,9 @@ func (v *Analysis) shown(charts []*Chart) []*Chart {
 }
 
 // figuresOf are the plan's published figures of a group.
-func (v *Analysis) figuresOf(g *grouped) (out []*plan.Figure) {
-	for i := range v.Dataset.Figures {
-		if f := &v.Dataset.Figures[i]; f.Group == g.name {
+func (v *Analysis) valuesOf(g *grouped) (out []*plan.PublishedValue) {
+	for i := range v.Dataset.PublishedValues {
+		if f := &v.Dataset.PublishedValues[i]; f.Group == g.name {
 			out = append(out, f)
 		}
 	}
@@ -123,7 +123,7 @@ func (v *Analysis) figuresOf(g *grouped) (out []*plan.Figure) {
 func (v *Analysis) SweptAxes() (out []string) {
 	for _, g := range v.groups() {
 		swept := g.swept()
-		for _, axis := range append(g.over(swept, v.figuresOf(g)), swept...) {
+		for _, axis := range append(g.over(swept, v.valuesOf(g)), swept...) {
 			if !slices.Contains(out, axis) {
 				out = append(out, axis)
 			}
@@ -146,8 +146,8 @@ func (g *grouped) swept() (out []string) {
 }
 
 // over chooses the axes to draw over.
-func (g *grouped) over(swept []string, figures []*plan.Figure) (out []string) {
-	for _, f := range figures {
+func (g *grouped) over(swept []string, values []*plan.PublishedValue) (out []string) {
+	for _, f := range values {
 		named := []string{f.Falls, f.Rises}
 		for _, c := range append(slices.Clone(f.RelativeTo), conditionOf(f.Best), conditionOf(f.FlatFrom)) {
 			named = append(named, c.Axis)
@@ -248,20 +248,20 @@ func quantity(s string) (float64, bool) {
 }
 
 // panels are the charts of one metric over one axis.
-func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*plan.Figure) (out []*Chart) {
+func (g *grouped) panels(m plan.Metric, x string, swept []string, values []*plan.PublishedValue) (out []*Chart) {
 	var split, averaged []string
 	for _, axis := range swept {
-		stated := slices.ContainsFunc(figures, func(f *plan.Figure) bool { return ValueOf(f.Where, axis) != "" })
+		stated := slices.ContainsFunc(values, func(f *plan.PublishedValue) bool { return ValueOf(f.Where, axis) != "" })
 		switch {
 		case axis == x:
-		case len(figures) > 0 && !stated && axis != CampaignAxis:
+		case len(values) > 0 && !stated && axis != CampaignAxis:
 			averaged = append(averaged, axis)
 		default:
 			split = append(split, axis)
 		}
 	}
 	reference := ""
-	for _, f := range figures {
+	for _, f := range values {
 		reference = cmp.Or(reference, f.Reference)
 	}
 	fixed := func(s *summarised) (cs []plan.Condition) {
@@ -274,17 +274,17 @@ func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*pla
 	for _, sub := range parts {
 		c := &Chart{Group: g.name, Fixed: fixed(sub.runs[0]), Averaged: averaged, Axis: x, Metric: m, Reference: reference}
 		c.Stations, c.Numeric = sub.stations(x)
-		sub.draw(c, figures)
+		sub.draw(c, values)
 		out = append(out, c)
 	}
 	return out
 }
 
 // draw fills a chart's lines from the runs of its conditions.
-func (g *grouped) draw(c *Chart, figures []*plan.Figure) {
+func (g *grouped) draw(c *Chart, values []*plan.PublishedValue) {
 	names, labels := g.treatments(nil)
 	for _, b := range bounds { // only to show what is published of one
-		if slices.ContainsFunc(figures, func(f *plan.Figure) bool { return f.Treatment == b.name }) {
+		if slices.ContainsFunc(values, func(f *plan.PublishedValue) bool { return f.Treatment == b.name }) {
 			names = append(names, b.name)
 		}
 	}
@@ -310,7 +310,7 @@ func (g *grouped) draw(c *Chart, figures []*plan.Figure) {
 			if reason, gone := strings.CutPrefix(why, "missing: "); gone {
 				line.Missing = reason
 			}
-			for _, f := range figures {
+			for _, f := range values {
 				value := f.Value != nil || f.AtLeast != nil || f.AtMost != nil
 				if value && f.Treatment == name && ValueOf(f.Where, c.Axis) == x.Label && meets(append(slices.Clone(c.Fixed), at...), f.Where) {
 					p.Published = f

@@ -76,17 +76,17 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	if cfg.OverBound == nil {
 		cfg.OverBound = func(quota.Bound) {}
 	}
-	figures := results.New(results.Config{Store: cfg.Store, Catalog: cfg.Catalog, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})
+	values := results.New(results.Config{Store: cfg.Store, Catalog: cfg.Catalog, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})
 	opts := append([]connect.HandlerOption{connect.WithCompressMinBytes(compressFrom)}, cfg.Options...)
 	// Innermost, so that what counts and logs calls gets the codes that callers get.
 	opts = append(opts, connect.WithInterceptors(reply.Errors(cfg.Logger, cfg.DatabaseLost)), reply.Recover(cfg.Logger))
 	opts = append(opts, request.Options()...)
 	path, handler := linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, append([]connect.HandlerOption{connect.WithInterceptors(cfg.Authority.Guard())}, opts...)...)
 	mux.Handle(path, cfg.Authority.Nodes(handler)) // before a byte of the request is read
-	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg, figures}, opts...))
+	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg, values}, opts...))
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))
-	mux.Handle(linktrialv1connect.NewResultServiceHandler(figures, opts...))
-	mux.HandleFunc("GET "+results.DownloadPath, figures.Download)
+	mux.Handle(linktrialv1connect.NewResultServiceHandler(values, opts...))
+	mux.HandleFunc("GET "+results.DownloadPath, values.Download)
 	mux.Handle(linktrialv1connect.NewLibraryServiceHandler(&plans{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&fleetCalls{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewLabServiceHandler(&lab{cfg}, opts...))

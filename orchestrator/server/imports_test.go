@@ -20,10 +20,10 @@ import (
 // A campaign that one orchestrator exports and another one imports has the same tables,
 // statistics and files there, says that it was imported, and can be compared and removed.
 func TestImport(t *testing.T) {
-	theirs, _, conn := figures(t, synthetic.Shape{ID: "their4xq", Runs: 2, Iterations: 6, Treatments: 3, Samples: 1})
+	theirs, _, conn := withResults(t, synthetic.Shape{ID: "their4xq", Runs: 2, Iterations: 6, Treatments: 3, Samples: 1})
 	_, err := conn.Exec(t.Context(), `INSERT INTO attempt_marks (id, run_id, trial, attempt, invalid, reason) SELECT trial || '.' || attempt, run_id, trial, attempt, true, 'rain' FROM attempts WHERE run_id = 'their4xq-1' AND trial % 10 = 3`)
 	require.NoError(t, err)
-	ours, results, _ := figures(t, synthetic.Shape{ID: "ours7k2p", Runs: 2, Iterations: 6, Treatments: 3, Samples: 1})
+	ours, results, _ := withResults(t, synthetic.Shape{ID: "ours7k2p", Runs: 2, Iterations: 6, Treatments: 3, Samples: 1})
 	file := func(c *clients, format string, ids ...string) string {
 		t.Helper()
 		res, err := c.results(t.Context(), &linktrialv1.ResultsRequest{RunId: ids[0], MoreIds: ids[1:], Format: format})

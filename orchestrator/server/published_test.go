@@ -17,7 +17,7 @@ import (
 )
 
 // Results hold the published figures of the campaign's own plan.
-func TestPublishedFiguresOfThePlan(t *testing.T) {
+func TestPublishedValuesOfThePlan(t *testing.T) {
 	c := serve(t)
 	cast(t, c)
 	started := c.start(t, fmt.Sprintf(testPlan, "1 KiB")+`published:

@@ -24,7 +24,7 @@ import (
 )
 
 // figures starts an orchestrator on a database with campaigns of these shapes.
-func figures(t testing.TB, shapes ...synthetic.Shape) (*clients, linktrialv1connect.ResultServiceClient, *pgx.Conn) {
+func withResults(t testing.TB, shapes ...synthetic.Shape) (*clients, linktrialv1connect.ResultServiceClient, *pgx.Conn) {
 	t.Helper()
 	url := storetest.URL(t)
 	conn, err := pgx.Connect(t.Context(), url)
@@ -47,7 +47,7 @@ func TestListCampaigns(t *testing.T) {
 		shapes = append(shapes, synthetic.Shape{ID: fmt.Sprintf("list%d", i), Runs: 1 + i, Iterations: 10, Treatments: 2, Samples: 1})
 	}
 	shapes[4].Plan = []byte("name: list4\npublished:\n")
-	_, c, conn := figures(t, shapes...)
+	_, c, conn := withResults(t, shapes...)
 	_, err := conn.Exec(t.Context(), `UPDATE runs SET state = 'running', ended_at = NULL WHERE id = 'list3-4'`)
 	require.NoError(t, err)
 	var got []*linktrialv1.Campaign
@@ -106,7 +106,7 @@ func tablesOf(t testing.TB, c *clients, id string) (tables []report.RunTable, ds
 
 // Every figure of a summary equals the one in the table, marks included.
 func TestSummaryEqualsTheTable(t *testing.T) {
-	c, r, conn := figures(t, synthetic.Shape{ID: "alpha", Runs: 2, Iterations: 30, Treatments: 3, Samples: 1}, synthetic.Shape{ID: "beta", Runs: 1, Iterations: 4, Treatments: 2, Samples: 1})
+	c, r, conn := withResults(t, synthetic.Shape{ID: "alpha", Runs: 2, Iterations: 30, Treatments: 3, Samples: 1}, synthetic.Shape{ID: "beta", Runs: 1, Iterations: 4, Treatments: 2, Samples: 1})
 	_, err := conn.Exec(t.Context(), `INSERT INTO attempt_marks (id, run_id, trial, attempt, invalid, reason) SELECT trial || '.' || attempt, run_id, trial, attempt, true, 'rain' FROM attempts WHERE run_id = 'alpha-1' AND trial % 10 = 3`)
 	require.NoError(t, err)
 	tables, ds := tablesOf(t, c, "alpha")
@@ -190,7 +190,7 @@ func TestSummaryEqualsTheTable(t *testing.T) {
 }
 
 func TestSweep(t *testing.T) {
-	c, r, _ := figures(t, synthetic.Shape{ID: "curves", Runs: 6, Iterations: 5, Treatments: 2, Samples: 1})
+	c, r, _ := withResults(t, synthetic.Shape{ID: "curves", Runs: 6, Iterations: 5, Treatments: 2, Samples: 1})
 	tables, _ := tablesOf(t, c, "curves")
 	res, err := r.Sweep(t.Context(), req(&linktrialv1.SweepRequest{CampaignId: "curves"}))
 	require.NoError(t, err)
@@ -242,7 +242,7 @@ func TestSweep(t *testing.T) {
 
 func TestSeriesAndAttempt(t *testing.T) {
 	const samples = 5000
-	_, r, conn := figures(t, synthetic.Shape{ID: "deep", Runs: 1, Iterations: 2, Treatments: 4, Samples: samples})
+	_, r, conn := withResults(t, synthetic.Shape{ID: "deep", Runs: 1, Iterations: 2, Treatments: 4, Samples: samples})
 	_, err := conn.Exec(t.Context(), `UPDATE samples SET srtt_us = 900000000 WHERE run_id = 'deep-1' AND trial = 3 AND elapsed_ns = 123400000000`)
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), `UPDATE samples SET cwnd_bytes = 3 WHERE run_id = 'deep-1' AND trial = 3 AND elapsed_ns = 400000000000`)
@@ -331,7 +331,7 @@ func TestSeriesAndAttempt(t *testing.T) {
 
 // Campaigns beside each other, as files.
 func TestComparedResults(t *testing.T) {
-	c, _, _ := figures(t, synthetic.Shape{ID: "alpha", Runs: 2, Iterations: 6, Treatments: 2, Samples: 1}, synthetic.Shape{ID: "beta", Runs: 2, Iterations: 6, Treatments: 2, Samples: 1})
+	c, _, _ := withResults(t, synthetic.Shape{ID: "alpha", Runs: 2, Iterations: 6, Treatments: 2, Samples: 1}, synthetic.Shape{ID: "beta", Runs: 2, Iterations: 6, Treatments: 2, Samples: 1})
 	get := func(m *linktrialv1.ResultsRequest) (*linktrialv1.ResultsResponse, error) {
 		return c.results(t.Context(), m)
 	}

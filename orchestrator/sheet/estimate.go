@@ -94,7 +94,7 @@ func paceOf(s *runsheet.Sheet, f runsheet.Flow) pace {
 	if s.Network != nil {
 		return networkPace(s.Network, f, packetBytes(s, f.Treatment))
 	}
-	for _, fig := range s.Radio.Figures {
+	for _, fig := range s.Radio.Parameters {
 		scale := map[string]float64{"bit/s": 1, "kbit/s": 1e3, "Mbit/s": 1e6}[fig.Unit]
 		if fig.Name == "rate" && !fig.Unknown && fig.Value > 0 && scale > 0 {
 			return pace{bytesPerSecond: fig.Value * scale / 8, known: true}

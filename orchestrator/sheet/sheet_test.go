@@ -315,10 +315,10 @@ func TestEstimateWithoutEmulation(t *testing.T) {
 	}
 	bare := *p.Cells[0].Radio
 	bare.Emulation = nil
-	bare.Figures = []radio.Figure{{Name: "rate", Value: 1, Unit: "Mbit/s", Source: "test"}}
+	bare.Parameters = []radio.Parameter{{Name: "rate", Value: 1, Unit: "Mbit/s", Source: "test"}}
 	p.Cells[0].Radio = &bare
 	unknown := bare
-	unknown.Figures = []radio.Figure{{Name: "rate", Unit: "Mbit/s", Source: "test", Unknown: true}}
+	unknown.Parameters = []radio.Parameter{{Name: "rate", Unit: "Mbit/s", Source: "test", Unknown: true}}
 	p.Cells[1].Radio = &unknown
 	sheets, err := sheet.Compile(nil, p)
 	if err != nil {

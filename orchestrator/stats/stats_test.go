@@ -376,7 +376,7 @@ func TestCountedBootstrap(t *testing.T) {
 
 // Three throughputs that lie far apart have a Student's interval that begins below 0; what
 // people see begins at 0. Differences keep theirs.
-func TestMeanIntervalOfPositiveFigures(t *testing.T) {
+func TestMeanIntervalOfPositiveValues(t *testing.T) {
 	if raw := MeanT([]float64{50, 80, 230}, 0.95); raw.Low >= 0 {
 		t.Fatalf("%+v", raw)
 	}

@@ -25,10 +25,10 @@ type Batch struct {
 // sample has a value is passed as NULL, which unnest fills up.
 func appendSQL() string {
 	const first = 13 // parameters before it are those of the journal
-	columns := append([]string{"at", "trial", "attempt", "flow", "side"}, figureColumns()...)
+	columns := append([]string{"at", "trial", "attempt", "flow", "side"}, metricColumns()...)
 	types := []string{"timestamptz", "integer", "integer", "integer", "text"}
-	for i := range contract.Figures {
-		if contract.Figures[i].Real {
+	for i := range contract.Metrics {
+		if contract.Metrics[i].Real {
 			types = append(types, "double precision")
 		} else {
 			types = append(types, "bigint")
@@ -80,11 +80,11 @@ func (s *Store) AppendSamples(ctx context.Context, b *Batch) (bool, error) {
 		at[i], trial[i], attempt[i], flow[i], side[i] = x.At, x.Trial, x.Attempt, x.Flow, x.Side
 	}
 	args := []any{b.Run, b.Node, b.Role, b.First, last, types, seqs, ats, bodies, digests, b.Bytes, b.Limit, at, trial, attempt, flow, side}
-	for i := range contract.Figures {
-		if f := &contract.Figures[i]; f.Real {
-			args = append(args, column(b.Samples, func(x *Sample) *float64 { return f.Float(&x.Figures) }))
+	for i := range contract.Metrics {
+		if f := &contract.Metrics[i]; f.Real {
+			args = append(args, column(b.Samples, func(x *Sample) *float64 { return f.Float(&x.Metrics) }))
 		} else {
-			args = append(args, column(b.Samples, func(x *Sample) *int64 { return f.Whole(&x.Figures) }))
+			args = append(args, column(b.Samples, func(x *Sample) *int64 { return f.Whole(&x.Metrics) }))
 		}
 	}
 	args = append(args, column(b.Samples, func(x *Sample) *string {

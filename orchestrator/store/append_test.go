@@ -27,9 +27,9 @@ func appended(t *testing.T, url string) {
 			digest := sha256.Sum256([]byte{byte(i)})
 			at := noon.AddDate(0, 0, int(i))
 			b.Journal = append(b.Journal, store.InsertJournalParams{RunID: run, Node: "client", Seq: first + i, Type: "samples", At: at, Body: []byte(`{}`), Digest: digest[:]})
-			x := store.Sample{At: at, RunID: run, Trial: trial, Attempt: 1, Side: "client", Figures: contract.Sample{ElapsedNS: i, SentBytes: 1}}
+			x := store.Sample{At: at, RunID: run, Trial: trial, Attempt: 1, Side: "client", Metrics: contract.Sample{ElapsedNS: i, SentBytes: 1}}
 			if i == 1 {
-				x.Figures.SRTTUS, x.Figures.PacingBPS, x.More = new(int64(7)), new(0.5), []byte(`{"x": 1}`)
+				x.Metrics.SRTTUS, x.Metrics.PacingBPS, x.More = new(int64(7)), new(0.5), []byte(`{"x": 1}`)
 			}
 			b.Samples = append(b.Samples, x)
 		}

@@ -48,14 +48,14 @@ func BenchmarkDataset(b *testing.B) {
 
 // BenchmarkFigures reads what figures are made from: as after the start, with
 // sheets that are known, and with runs that are.
-func BenchmarkFigures(b *testing.B) {
+func BenchmarkValues(b *testing.B) {
 	for _, shape := range tenThousand {
 		s := filled(b, shape)
 		for name, forget := range map[string]func(){"first": func() { s.ForgetRuns(); s.ForgetSheets() }, "sheets": s.ForgetRuns, "again": func() {}} {
 			b.Run(shape.ID+"/"+name, func(b *testing.B) {
 				for b.Loop() {
 					forget()
-					f, err := s.Figures(b.Context(), []store.Scope{{Campaign: shape.ID}})
+					f, err := s.Measured(b.Context(), []store.Scope{{Campaign: shape.ID}})
 					require.NoError(b, err)
 					require.Len(b, f[0].Dataset.Runs, shape.Runs)
 				}

@@ -85,9 +85,9 @@ func TestCrashes(t *testing.T) {
 			require.NoError(t, err)
 			ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "crashes"}, nil)
 			require.NoError(t, err)
-			figures, err := s.Figures(t.Context(), []store.Scope{{Campaign: "crashes"}})
+			values, err := s.Measured(t.Context(), []store.Scope{{Campaign: "crashes"}})
 			require.NoError(t, err)
-			for _, r := range []*report.Run{whole, &ds.Runs[0], &figures[0].Dataset.Runs[0]} {
+			for _, r := range []*report.Run{whole, &ds.Runs[0], &values[0].Dataset.Runs[0]} {
 				trial := r.Trials[0]
 				a := trial.Attempts[0]
 				if !c.crashed {

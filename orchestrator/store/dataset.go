@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radiocontrol"
@@ -222,7 +222,7 @@ func readNodes(ctx context.Context, q *storedb.Queries, r *report.Run) error {
 type Flow struct {
 	storedb.Flow
 	ReceivedDigest string           // empty: the server has not recorded that all arrived
-	received       *figures.End     // as the server reports it; nil: it has not yet
+	received       *credible.End     // as the server reports it; nil: it has not yet
 	last           *contract.Sample // in place of LastSample, where only parts of it were read
 }
 

@@ -68,12 +68,12 @@ func importedDataset(ctx context.Context, q *storedb.Queries, scope Scope) (*rep
 }
 
 // importedFigures is the same with heads as of one's own runs.
-func importedFigures(ctx context.Context, q *storedb.Queries, scope Scope) (Figures, error) {
+func importedMeasured(ctx context.Context, q *storedb.Queries, scope Scope) (Measured, error) {
 	ds, err := importedDataset(ctx, q, scope)
 	if err != nil {
-		return Figures{}, err
+		return Measured{}, err
 	}
-	f := Figures{Dataset: *ds}
+	f := Measured{Dataset: *ds}
 	for i := range ds.Runs {
 		f.Heads = append(f.Heads, importedHead(ds, &ds.Runs[i]))
 	}

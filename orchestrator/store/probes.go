@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/orchestrator/report"
@@ -23,8 +23,8 @@ const (
 
 // probeReception is what the server reports of a probe.
 type probeReception struct {
-	figures json.RawMessage // nil: none
-	fault   *figures.Fault  // why there are none
+	values json.RawMessage // nil: none
+	fault  *credible.Fault  // why there are none
 }
 
 // addProbes adds the probes to the attempts of runs that have any.
@@ -67,7 +67,7 @@ func probeReceptions(ctx context.Context, q *storedb.Queries, ids []string) (map
 	if err != nil {
 		return nil, err
 	}
-	others, err := q.FigureReceptions(ctx, ids)
+	others, err := q.MeasuredReceptions(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -75,16 +75,16 @@ func probeReceptions(ctx context.Context, q *storedb.Queries, ids []string) (map
 	for i := range others {
 		switch r := &others[i]; {
 		case r.Code == "":
-		case journal.FalseFigure(r.Code):
-			out[receptionKey{r.RunID, *r.Transfer}] = probeReception{fault: &figures.Fault{Reason: r.Code, Message: r.Message}}
+		case journal.FalseValue(r.Code):
+			out[receptionKey{r.RunID, *r.Transfer}] = probeReception{fault: &credible.Fault{Reason: r.Code, Message: r.Message}}
 		default:
-			out[receptionKey{r.RunID, *r.Transfer}] = probeReception{fault: &figures.Fault{Reason: journal.ReasonServerFailed, Message: fmt.Sprintf("the server reports %s: %s", r.Code, r.Message)}}
+			out[receptionKey{r.RunID, *r.Transfer}] = probeReception{fault: &credible.Fault{Reason: journal.ReasonServerFailed, Message: fmt.Sprintf("the server reports %s: %s", r.Code, r.Message)}}
 		}
 	}
 	for _, r := range rows {
 		key := receptionKey{r.RunID, r.Transfer}
-		x := probeReception{figures: r.Figures}
-		if before := out[key].fault; before != nil && journal.FalseFigure(before.Reason) {
+		x := probeReception{values: r.Metrics}
+		if before := out[key].fault; before != nil && journal.FalseValue(before.Reason) {
 			x.fault = before
 		}
 		out[key] = x
@@ -134,8 +134,8 @@ func buildProbe(p *storedb.Probe, received probeReception, f *runsheet.Flow, a *
 	if p.ElapsedNs != nil {
 		x.Elapsed = time.Duration(*p.ElapsedNs)
 	}
-	if p.Figures != nil {
-		if err := json.Unmarshal(p.Figures, &x.Figures); err != nil {
+	if p.Metrics != nil {
+		if err := json.Unmarshal(p.Metrics, &x.Metrics); err != nil {
 			return nil, err
 		}
 	}
@@ -145,9 +145,9 @@ func buildProbe(p *storedb.Probe, received probeReception, f *runsheet.Flow, a *
 		x.Verdict, x.Reason, x.Message = a.Verdict, a.Reason, a.Message
 	case received.fault != nil:
 		x.Verdict, x.Reason, x.Message = journal.Invalid, received.fault.Reason, received.fault.Message
-	case received.figures == nil:
+	case received.values == nil:
 		x.Verdict, x.Reason, x.Message = journal.Invalid, reasonUnverified, "the server has reported nothing of the probe"
-	case !bytes.Equal(received.figures, p.Figures): // as the database writes them: in one order
+	case !bytes.Equal(received.values, p.Metrics): // as the database writes them: in one order
 		x.Verdict, x.Reason, x.Message = journal.Invalid, reasonProbeDiffers, "the client and the server report different figures of the probe"
 	}
 	return x, nil

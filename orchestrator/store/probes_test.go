@@ -39,8 +39,8 @@ func probedSheet() *runsheet.Sheet {
 }
 
 // probeFigures are some that may be true, with every field.
-func probeFigures(rng *rand.Rand) *contract.ProbeFigures {
-	f := &contract.ProbeFigures{
+func probeMetrics(rng *rand.Rand) *contract.ProbeMetrics {
+	f := &contract.ProbeMetrics{
 		Sent: 1000 + rng.Int64N(1e6), Unsent: rng.Int64N(100), Duplicated: rng.Int64N(50), Reordered: rng.Int64N(50), Strays: rng.Int64N(5),
 		SentBytes: 1 << 40, ReceivedBytes: rng.Int64N(1 << 40), JitterMeanNS: rng.Int64N(1e6), JitterMaxNS: 1e6 + rng.Int64N(1e9),
 		ClockStepNS: rng.Int64N(1e6), ProcessTimes: rng.IntN(2) == 0,
@@ -90,23 +90,23 @@ func attemptOf(j *storetest.Journal, sheet *runsheet.Sheet, trial, attempt int, 
 	j.Add(journal.TypeAttemptEnded, end)
 }
 
-func measured(f *contract.ProbeFigures) journal.FlowResult {
+func measured(f *contract.ProbeMetrics) journal.FlowResult {
 	return journal.FlowResult{Verdict: journal.Succeeded, Result: &contract.Result{SizeBytes: f.SentBytes, ElapsedNS: 3e9, Probe: f}}
 }
 
 // probedJournals are those of both ends. all are the figures by trial and probe that
 // the client reports; the server reports the same, but of trial 2 none and of trial
 // 3 others.
-func probedJournals(run string, sheet *runsheet.Sheet) (client, server *storetest.Journal, all map[[2]int]*contract.ProbeFigures) {
+func probedJournals(run string, sheet *runsheet.Sheet) (client, server *storetest.Journal, all map[[2]int]*contract.ProbeMetrics) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	client, server = storetest.NewJournal(run, radio.RoleClient), storetest.NewJournal(run, radio.RoleServer)
 	client.Begin(sheet)
 	server.Begin(sheet)
-	all = map[[2]int]*contract.ProbeFigures{}
+	all = map[[2]int]*contract.ProbeMetrics{}
 	for trial, n := range []int{2, 1, 1, 1} {
 		var outcomes []journal.FlowResult
 		for k := range n {
-			all[[2]int{trial, k}] = probeFigures(rng)
+			all[[2]int{trial, k}] = probeMetrics(rng)
 			outcomes = append(outcomes, measured(all[[2]int{trial, k}]))
 		}
 		attemptOf(client, sheet, trial, 1, journal.Succeeded, outcomes...)
@@ -160,12 +160,12 @@ func TestProbes(t *testing.T) {
 
 		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "probes"}, nil)
 		require.NoError(t, err)
-		figures, err := s.Figures(t.Context(), []store.Scope{{Campaign: "probes"}})
+		values, err := s.Measured(t.Context(), []store.Scope{{Campaign: "probes"}})
 		require.NoError(t, err)
-		for _, r := range []*report.Run{&ds.Runs[0], &figures[0].Dataset.Runs[0]} {
+		for _, r := range []*report.Run{&ds.Runs[0], &values[0].Dataset.Runs[0]} {
 			sameProbes(t, r, want)
 		}
-		require.Equal(t, report.Summarize(ds), report.Summarize(&figures[0].Dataset))
+		require.Equal(t, report.Summarize(ds), report.Summarize(&values[0].Dataset))
 
 		_, err = connect(t, url).Exec(t.Context(), "UPDATE runs SET state = 'stopped', ended_at = now()")
 		require.NoError(t, err)
@@ -186,7 +186,7 @@ func TestProbesThatTheServersNodeContradicts(t *testing.T) {
 	client, server := storetest.NewJournal(run, radio.RoleClient), storetest.NewJournal(run, radio.RoleServer)
 	client.Begin(sheet)
 	server.Begin(sheet)
-	f := probeFigures(rand.New(rand.NewPCG(3, 4)))
+	f := probeMetrics(rand.New(rand.NewPCG(3, 4)))
 	result := &contract.Result{SizeBytes: f.ReceivedBytes, ElapsedNS: 2e9, Probe: f}
 	attemptOf(client, sheet, 1, 1, journal.Succeeded, measured(f))
 	server.Add(journal.TypeReceived, journal.Received{Treatment: "voice", Transfer: identity(run, 1, 1, 0), Result: result, Reason: journal.ReasonMoreThanSent, Message: "7 of them arrived"})
@@ -200,9 +200,9 @@ func TestProbesThatTheServersNodeContradicts(t *testing.T) {
 
 	ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "false"}, nil)
 	require.NoError(t, err)
-	figures, err := s.Figures(t.Context(), []store.Scope{{Campaign: "false"}})
+	values, err := s.Measured(t.Context(), []store.Scope{{Campaign: "false"}})
 	require.NoError(t, err)
-	for _, r := range []*report.Run{&ds.Runs[0], &figures[0].Dataset.Runs[0]} {
+	for _, r := range []*report.Run{&ds.Runs[0], &values[0].Dataset.Runs[0]} {
 		for trial, want := range map[int][2]string{1: {journal.ReasonMoreThanSent, "7 of them arrived"}, 2: {journal.ReasonServerFailed, "the server reports reset: no more"}, 3: {}} {
 			a := &r.Trials[trial].Attempts[0]
 			require.Equal(t, want, [2]string{a.Reason, a.Message}, "trial %d", trial)
@@ -213,12 +213,12 @@ func TestProbesThatTheServersNodeContradicts(t *testing.T) {
 }
 
 // sameProbes holds a run against the figures that its journals have.
-func sameProbes(t *testing.T, r *report.Run, want map[[2]int]*contract.ProbeFigures) {
+func sameProbes(t *testing.T, r *report.Run, want map[[2]int]*contract.ProbeMetrics) {
 	t.Helper()
 	for at, f := range want {
 		a := r.Trials[at[0]].Attempts[0]
 		p := a.Probes[at[1]]
-		require.Equal(t, f, p.Figures, "trial %d, probe %d", at[0], at[1])
+		require.Equal(t, f, p.Metrics, "trial %d, probe %d", at[0], at[1])
 		require.Equal(t, 3*time.Second, p.Elapsed)
 		require.Equal(t, 7*time.Millisecond, p.Connect)
 		reason := map[int]string{2: "unverified", 3: "figures-differ"}[at[0]]
@@ -244,7 +244,7 @@ func sameProbes(t *testing.T, r *report.Run, want map[[2]int]*contract.ProbeFigu
 	require.Len(t, last, 2)
 	require.Equal(t, report.Probe{Treatment: "voice", From: radio.RoleClient, To: radio.RoleServer, Verdict: journal.Failed, Reason: "reset", Message: "the server has ended", Connect: 7 * time.Millisecond}, last[0].Probes[0])
 	require.Equal(t, journal.TimedOut, last[1].Probes[0].Verdict)
-	require.Nil(t, last[1].Probes[0].Figures)
+	require.Nil(t, last[1].Probes[0].Metrics)
 	require.Equal(t, report.OneClock, r.ProbeClock, "emulated radios are on one machine")
 }
 
@@ -278,7 +278,7 @@ func TestMarkedProbe(t *testing.T) {
 	require.Equal(t, journal.Invalid, p.Verdict)
 	require.Equal(t, "marked: a truck", p.Reason)
 	require.False(t, p.Counts())
-	require.NotNil(t, p.Figures, "what was measured stays")
+	require.NotNil(t, p.Metrics, "what was measured stays")
 }
 
 // TestProbeClocks: on real radios the clocks of both ends are those that were

@@ -3,13 +3,13 @@ package store
 import (
 	"time"
 
-	"linktrial/executor/figures"
+	"linktrial/executor/credible"
 	"linktrial/executor/journal"
 	"linktrial/orchestrator/store/storedb"
 )
 
 // Receptions is what servers report of transfers.
-type Receptions map[receptionKey]*figures.End
+type Receptions map[receptionKey]*credible.End
 
 type receptionKey struct{ run, transfer string }
 
@@ -24,12 +24,12 @@ func Received(rows []storedb.Reception) Receptions {
 			continue
 		}
 		key := receptionKey{r.RunID, *r.Transfer}
-		if before := out[key]; before != nil && (r.Digest == nil && before.Code == "" && !journal.FalseFigure(r.Code) || journal.FalseFigure(before.Code)) {
+		if before := out[key]; before != nil && (r.Digest == nil && before.Code == "" && !journal.FalseValue(r.Code) || journal.FalseValue(before.Code)) {
 			continue
 		}
-		end := &figures.End{Code: r.Code, Message: r.Message}
+		end := &credible.End{Code: r.Code, Message: r.Message}
 		if r.Digest != nil && r.SizeBytes != nil && r.ElapsedNs != nil {
-			end = &figures.End{SizeBytes: *r.SizeBytes, Elapsed: time.Duration(*r.ElapsedNs), Digest: *r.Digest}
+			end = &credible.End{SizeBytes: *r.SizeBytes, Elapsed: time.Duration(*r.ElapsedNs), Digest: *r.Digest}
 			if r.PacketsNs != nil {
 				end.Packets = time.Duration(*r.PacketsNs)
 			}
@@ -50,14 +50,14 @@ func NewFlow(f storedb.Flow, received Receptions) Flow {
 
 // contradiction is why the server's report excludes a success of the client; nil
 // where it does not, or has not arrived.
-func contradiction(flows []Flow) *figures.Fault {
+func contradiction(flows []Flow) *credible.Fault {
 	for i := range flows {
 		f := &flows[i]
 		if f.received == nil || f.Verdict == nil || *f.Verdict != string(journal.Succeeded) || f.SizeBytes == nil || f.ElapsedNs == nil || f.Digest == nil {
 			continue
 		}
-		client := figures.End{SizeBytes: *f.SizeBytes, Elapsed: time.Duration(*f.ElapsedNs), Digest: *f.Digest}
-		if wrong := figures.Ends(&client, f.received); wrong != nil {
+		client := credible.End{SizeBytes: *f.SizeBytes, Elapsed: time.Duration(*f.ElapsedNs), Digest: *f.Digest}
+		if wrong := credible.Ends(&client, f.received); wrong != nil {
 			return wrong
 		}
 	}

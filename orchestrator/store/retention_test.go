@@ -38,7 +38,7 @@ func sampled(t *testing.T, s *store.Store, conn *pgx.Conn, campaign string, ende
 		for _, day := range days {
 			for i := range 10 {
 				at := noon.AddDate(0, 0, day).Add(time.Duration(i) * time.Second)
-				rows = append(rows, store.Sample{At: at, RunID: run, Attempt: 1, Side: "client", Figures: contract.Sample{ElapsedNS: int64(at.Sub(noon)), SentBytes: 1}})
+				rows = append(rows, store.Sample{At: at, RunID: run, Attempt: 1, Side: "client", Metrics: contract.Sample{ElapsedNS: int64(at.Sub(noon)), SentBytes: 1}})
 			}
 		}
 		return tx.InsertSamples(t.Context(), rows)
@@ -97,7 +97,7 @@ func retention(t *testing.T, url string, chunks int) {
 
 	// A node that was away delivers late: the run is looked at again.
 	require.NoError(t, s.InTx(t.Context(), func(tx store.Conn) error {
-		return tx.InsertSamples(t.Context(), []store.Sample{{At: noon, RunID: old, Attempt: 1, Side: "server", Figures: contract.Sample{SentBytes: 1}}})
+		return tx.InsertSamples(t.Context(), []store.Sample{{At: noon, RunID: old, Attempt: 1, Side: "server", Metrics: contract.Sample{SentBytes: 1}}})
 	}))
 	d, err = s.DropSamples(t.Context(), noon.AddDate(0, 0, 30))
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ type Sample struct {
 	RunID                string
 	Trial, Attempt, Flow int32
 	Side                 string
-	Figures              contract.Sample // but More
+	Metrics              contract.Sample // but More
 	More                 json.RawMessage // Figures.More as stored; nil: none
 }
 
@@ -28,19 +28,19 @@ type Sample struct {
 var sampleKey = []string{"at", "run_id", "trial", "attempt", "flow", "side"}
 
 // figureColumns are the columns of samples with figures.
-func figureColumns() []string {
+func metricColumns() []string {
 	var out []string
-	for i := range contract.Figures {
-		out = append(out, contract.Figures[i].Name)
+	for i := range contract.Metrics {
+		out = append(out, contract.Metrics[i].Name)
 	}
 	return append(out, "more")
 }
 
 // figureFields are what a row of [figureColumns] is scanned into.
-func (s *Sample) figureFields() []any {
+func (s *Sample) metricFields() []any {
 	var out []any
-	for i := range contract.Figures {
-		out = append(out, contract.Figures[i].Field(&s.Figures))
+	for i := range contract.Metrics {
+		out = append(out, contract.Metrics[i].Field(&s.Metrics))
 	}
 	return append(out, &s.More)
 }
@@ -48,16 +48,16 @@ func (s *Sample) figureFields() []any {
 // InsertSamples stores samples of any runs. sqlc generates nothing for them, because
 // their columns follow [contract.Figures].
 func (c Conn) InsertSamples(ctx context.Context, samples []Sample) error {
-	columns := append(sampleKey[:len(sampleKey):len(sampleKey)], figureColumns()...)
+	columns := append(sampleKey[:len(sampleKey):len(sampleKey)], metricColumns()...)
 	row := make([]any, len(columns)) // pgx encodes a row before it asks for the next
 	_, err := c.CopyFrom(ctx, pgx.Identifier{"samples"}, columns, pgx.CopyFromSlice(len(samples), func(i int) ([]any, error) {
 		s := &samples[i]
 		row = append(row[:0], s.At, s.RunID, s.Trial, s.Attempt, s.Flow, s.Side)
-		for k := range contract.Figures {
-			if f := &contract.Figures[k]; f.Real {
-				row = append(row, f.Float(&s.Figures))
+		for k := range contract.Metrics {
+			if f := &contract.Metrics[k]; f.Real {
+				row = append(row, f.Float(&s.Metrics))
 			} else {
-				row = append(row, f.Whole(&s.Figures))
+				row = append(row, f.Whole(&s.Metrics))
 			}
 		}
 		row = append(row, s.More)
@@ -69,7 +69,7 @@ func (c Conn) InsertSamples(ctx context.Context, samples []Sample) error {
 // samplesOfTrials leaves out the days without samples of the run, which it would
 // not where an index gives the order: hence the sum.
 func samplesOfTrials() string {
-	return "SELECT " + strings.Join(sampleKey, ", ") + ", " + strings.Join(figureColumns(), ", ") + ` FROM samples WHERE run_id = $1 AND trial BETWEEN $2 AND $3
+	return "SELECT " + strings.Join(sampleKey, ", ") + ", " + strings.Join(metricColumns(), ", ") + ` FROM samples WHERE run_id = $1 AND trial BETWEEN $2 AND $3
 		AND at >= (SELECT first_at FROM sample_spans WHERE run_id = $1) AND at <= (SELECT last_at FROM sample_spans WHERE run_id = $1)
 	ORDER BY trial + 0, attempt, flow, side, elapsed_ns`
 }
@@ -79,7 +79,7 @@ func samplesOfTrials() string {
 // keep it. It ends with f's first error, or after the last sample.
 func (s *Store) EachSampleOfTrials(ctx context.Context, run string, first, last int32, f func(*Sample) error) error {
 	var x Sample
-	fields := append([]any{&x.At, &x.RunID, &x.Trial, &x.Attempt, &x.Flow, &x.Side}, x.figureFields()...)
+	fields := append([]any{&x.At, &x.RunID, &x.Trial, &x.Attempt, &x.Flow, &x.Side}, x.metricFields()...)
 	err := s.eachSample(ctx, &x, fields, f, samplesOfTrials(), run, first, last)
 	if err != nil {
 		return fmt.Errorf("run %s, trials %d to %d: %w", run, first, last, err)
@@ -99,7 +99,7 @@ func (s *Store) SamplesOfTrial(ctx context.Context, run string, trial int) (out 
 
 // samplesOfSeries orders as [samplesOfTrials] does, for the same reason.
 func samplesOfSeries() string {
-	return "SELECT " + strings.Join(figureColumns(), ", ") + ` FROM samples
+	return "SELECT " + strings.Join(metricColumns(), ", ") + ` FROM samples
 		WHERE run_id = $1 AND trial = $2 AND attempt = $3 AND flow = $4 AND side = $5 AND elapsed_ns BETWEEN $6 AND $7
 			AND at >= (SELECT first_at FROM sample_spans WHERE run_id = $1) AND at <= (SELECT last_at FROM sample_spans WHERE run_id = $1)
 		ORDER BY elapsed_ns + 0`
@@ -110,7 +110,7 @@ func samplesOfSeries() string {
 // f's first error, or after the window's last sample.
 func (s *Store) EachSample(ctx context.Context, of storedb.SeriesWindowParams, window storedb.SeriesWindowRow, f func(*Sample) error) error {
 	var x Sample
-	return s.eachSample(ctx, &x, x.figureFields(), f, samplesOfSeries(), of.RunID, of.Trial, of.Attempt, of.Flow, of.Side, window.FirstNs, window.LastNs)
+	return s.eachSample(ctx, &x, x.metricFields(), f, samplesOfSeries(), of.RunID, of.Trial, of.Attempt, of.Flow, of.Side, window.FirstNs, window.LastNs)
 }
 
 // eachSample calls f with x for each row of a query, once fields, which are of x, have it.

@@ -65,10 +65,10 @@ func TestCommonWindow(t *testing.T) {
 		t.Helper()
 		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: campaign}, nil)
 		require.NoError(t, err)
-		figures, err := s.Figures(t.Context(), []store.Scope{{Campaign: campaign}})
+		values, err := s.Measured(t.Context(), []store.Scope{{Campaign: campaign}})
 		require.NoError(t, err)
 		a := ds.Runs[0].Trials[0].Attempts[0]
-		require.Equal(t, a.Window, figures[0].Dataset.Runs[0].Trials[0].Attempts[0].Window, "tables and exports")
+		require.Equal(t, a.Window, values[0].Dataset.Runs[0].Trials[0].Attempts[0].Window, "tables and exports")
 		return a
 	}
 	want := &report.CommonWindow{Length: 10 * time.Second, Bytes: []int64{1000, 699}}

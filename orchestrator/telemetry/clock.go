@@ -45,7 +45,7 @@ func readClocks(ctx context.Context, conn store.Conn, run string) (*clocks, erro
 func (cs *clocks) ofLeader(t time.Time) time.Time { return cs.of[cs.leader].toOrchestrator(t) }
 
 // figure is the readings of one figure from a source of a node, in order of time.
-type figure struct {
+type series struct {
 	node, role, source, kind, name, unit string
 	counter                              bool
 	at                                   []time.Time // by the orchestrator's clock
@@ -55,13 +55,13 @@ type figure struct {
 
 // brokenIn reports whether the source failed after one time and not after another: a value
 // from before does not hold beyond.
-func (f *figure) brokenIn(after, until time.Time) bool {
+func (f *series) brokenIn(after, until time.Time) bool {
 	return slices.ContainsFunc(f.failed, func(t time.Time) bool { return t.After(after) && !t.After(until) })
 }
 
 // figures returns the readings between two times, and those up to [around] before
 // and after.
-func (cs *clocks) figures(ctx context.Context, conn store.Conn, from, to time.Time) ([]figure, error) {
+func (cs *clocks) series(ctx context.Context, conn store.Conn, from, to time.Time) ([]series, error) {
 	since, until := from, to
 	for _, c := range cs.of {
 		for _, o := range c {
@@ -72,7 +72,7 @@ func (cs *clocks) figures(ctx context.Context, conn store.Conn, from, to time.Ti
 	if err != nil {
 		return nil, fmt.Errorf("telemetry of run %s: %w", cs.run, err)
 	}
-	var out []figure
+	var out []series
 	type source struct{ node, name string }
 	failed := map[source][]time.Time{}
 	for i := range readings {
@@ -84,7 +84,7 @@ func (cs *clocks) figures(ctx context.Context, conn store.Conn, from, to time.Ti
 		}
 		last := len(out) - 1
 		if last < 0 || out[last].node != r.Node || out[last].source != r.Source || out[last].name != r.Name {
-			out = append(out, figure{node: r.Node, role: r.Role, source: r.Source, kind: r.Kind, name: r.Name, unit: r.Unit, counter: r.Counter})
+			out = append(out, series{node: r.Node, role: r.Role, source: r.Source, kind: r.Kind, name: r.Name, unit: r.Unit, counter: r.Counter})
 			last++
 		}
 		out[last].at, out[last].value = append(out[last].at, cs.of[r.Node].toOrchestrator(r.At)), append(out[last].value, *r.Value)

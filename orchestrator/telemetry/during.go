@@ -19,7 +19,7 @@ func During(ctx context.Context, conn store.Conn, run string, start, end time.Ti
 		return nil, nil, err
 	}
 	from, to := cs.ofLeader(start), cs.ofLeader(end)
-	all, err := cs.figures(ctx, conn, from, to)
+	all, err := cs.series(ctx, conn, from, to)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,7 +47,7 @@ func names(kinds []telemetrysource.Kind) (out []string) {
 }
 
 // moves pairs latitudes and longitudes, which a receiver gives in one reading.
-func (cs *clocks) moves(ctx context.Context, conn store.Conn, all []figure, from, to time.Time) ([]Move, error) {
+func (cs *clocks) moves(ctx context.Context, conn store.Conn, all []series, from, to time.Time) ([]Move, error) {
 	type key struct{ node, source string }
 	first := map[key]point{}
 	rows, err := telemetrydb.New(conn).FirstPositions(ctx, telemetrydb.FirstPositionsParams{RunID: cs.run, Kinds: names(telemetrysource.Which(telemetrysource.AboutPosition))})
@@ -64,7 +64,7 @@ func (cs *clocks) moves(ctx context.Context, conn store.Conn, all []figure, from
 		}
 		first[k] = p
 	}
-	lines := map[key]*figure{}
+	lines := map[key]*series{}
 	var out []Move
 	for i := range all {
 		f := &all[i]
@@ -94,7 +94,7 @@ func (cs *clocks) moves(ctx context.Context, conn store.Conn, all []figure, from
 
 // around is the readings between two times, from lo on and before hi; where there are
 // none, the nearest ones before and after, unless the source failed in between.
-func (f *figure) around(from, to time.Time) (lo, hi int) {
+func (f *series) around(from, to time.Time) (lo, hi int) {
 	for lo < len(f.at) && f.at[lo].Before(from) {
 		lo++
 	}
@@ -111,7 +111,7 @@ func (f *figure) around(from, to time.Time) (lo, hi int) {
 // nearest adds to the readings from lo on and before hi the ones before and after them, where
 // they are no further than [around] from the two times, and tell of them: a value ends with a
 // failure of its source, and one that was read after a failure begins there.
-func (f *figure) nearest(lo, hi int, from, to time.Time) (before, after int) {
+func (f *series) nearest(lo, hi int, from, to time.Time) (before, after int) {
 	before, after = lo, hi
 	if lo > 0 && from.Sub(f.at[lo-1]) <= around && !f.brokenIn(f.at[lo-1], from) {
 		before--

@@ -37,7 +37,7 @@ func TestValuesEndWithTheirSource(t *testing.T) {
 		{"a counter's growth", []int{-10, 10}, nil, true, 1. / 20},
 		{"a counter across a failure", []int{-10, 10}, []int{5}, true, math.NaN()},
 	} {
-		f := &figure{counter: c.counter, at: at(c.read...), failed: at(c.failed...)}
+		f := &series{counter: c.counter, at: at(c.read...), failed: at(c.failed...)}
 		for i := range f.at {
 			f.value = append(f.value, float64(i))
 		}
@@ -51,7 +51,7 @@ func TestValuesEndWithTheirSource(t *testing.T) {
 		lo, hi := f.around(began, began.Add(10*time.Second))
 		require.Less(t, lo, hi, c.name)
 	}
-	f := &figure{at: at(1, 3), value: []float64{7, 8}, failed: at(0, 2, 4)}
+	f := &series{at: at(1, 3), value: []float64{7, 8}, failed: at(0, 2, 4)}
 	var drawn []float64
 	f.points(func(_ time.Time, value float64) { drawn = append(drawn, value) })
 	require.Len(t, drawn, 5)

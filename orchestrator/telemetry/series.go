@@ -41,7 +41,7 @@ func Series(ctx context.Context, conn store.Conn, a Attempt) ([]*linktrialv1.Tel
 		end = a.Start.Add(365 * 24 * time.Hour)
 	}
 	from, to := cs.ofLeader(a.Start), cs.ofLeader(end)
-	all, err := cs.figures(ctx, conn, from, to)
+	all, err := cs.series(ctx, conn, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func Series(ctx context.Context, conn store.Conn, a Attempt) ([]*linktrialv1.Tel
 
 // points calls each with the readings in order of time, and with NaN where the source failed:
 // no value holds there.
-func (f *figure) points(each func(time.Time, float64)) {
+func (f *series) points(each func(time.Time, float64)) {
 	k := 0
 	for i, at := range f.at {
 		for ; k < len(f.failed) && !f.failed[k].After(at); k++ {

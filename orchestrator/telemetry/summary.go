@@ -30,7 +30,7 @@ func Fill(ctx context.Context, conn store.Conn, run *report.Run) error {
 	if first.IsZero() {
 		return nil
 	}
-	all, err := cs.figures(ctx, conn, first, last)
+	all, err := cs.series(ctx, conn, first, last)
 	if err != nil {
 		return err
 	}
@@ -64,11 +64,11 @@ func (cs *clocks) span(a *report.Attempt) (from, to time.Time) {
 }
 
 // during summarises the figure between two times; nil where there is no reading.
-func (f *figure) during(from, to time.Time) *report.Telemetry {
+func (f *series) during(from, to time.Time) *report.Telemetry {
 	// The readings within are those from first on, before next.
 	first := sort.Search(len(f.at), func(i int) bool { return !f.at[i].Before(from) })
 	next := first + sort.Search(len(f.at)-first, func(i int) bool { return f.at[first+i].After(to) })
-	out := &report.Telemetry{Node: f.node, Role: f.role, Source: f.source, Kind: f.kind, Figure: f.name, Unit: f.unit, Readings: next - first}
+	out := &report.Telemetry{Node: f.node, Role: f.role, Source: f.source, Kind: f.kind, Metric: f.name, Unit: f.unit, Readings: next - first}
 	lo, hi := f.nearest(first, next, from, to)
 	var known bool
 	if f.counter {
@@ -96,7 +96,7 @@ func (f *figure) during(from, to time.Time) *report.Telemetry {
 }
 
 // summariseValues summarises the readings from lo on and before hi.
-func (f *figure) summariseValues(out *report.Telemetry, lo, hi int) bool {
+func (f *series) summariseValues(out *report.Telemetry, lo, hi int) bool {
 	if lo == hi {
 		return false
 	}
@@ -114,7 +114,7 @@ func (f *figure) summariseValues(out *report.Telemetry, lo, hi int) bool {
 // next, weighted by how much of that time lies between from and to. Where the
 // later reading is smaller, the counter was reset, and the rate is not known; neither is it
 // where the source failed in between.
-func (f *figure) summariseRate(out *report.Telemetry, lo, hi int, from, to time.Time) bool {
+func (f *series) summariseRate(out *report.Telemetry, lo, hi int, from, to time.Time) bool {
 	sum, covered := 0.0, 0.0
 	out.Minimum, out.Maximum = math.Inf(1), math.Inf(-1)
 	for i := lo; i+1 < hi; i++ {
@@ -135,7 +135,7 @@ func (f *figure) summariseRate(out *report.Telemetry, lo, hi int, from, to time.
 // clock.
 type Reading struct {
 	Node, Role, Source, Kind string
-	Figure, Unit             string
+	Metric, Unit             string
 	Value                    *float64 // nil: Error says why
 	Counter                  bool
 	Error                    string
@@ -174,7 +174,7 @@ func Readings(ctx context.Context, conn store.Conn, run *report.Run, each func(*
 		}
 		for i := range rows {
 			r := &rows[i]
-			x := &Reading{Node: r.Node, Role: n.Role, Source: r.Source, Kind: r.Kind, Figure: r.Name, Unit: r.Unit, Value: r.Value, Counter: r.Counter,
+			x := &Reading{Node: r.Node, Role: n.Role, Source: r.Source, Kind: r.Kind, Metric: r.Name, Unit: r.Unit, Value: r.Value, Counter: r.Counter,
 				Error: r.Error, At: cs.of[r.Node].toOrchestrator(r.At)}
 			k := sort.Search(len(spans), func(i int) bool { return spans[i].from.After(x.At) }) - 1
 			if k >= 0 && !x.At.After(spans[k].to) {

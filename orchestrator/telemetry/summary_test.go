@@ -59,7 +59,7 @@ func TestFill(t *testing.T) {
 	require.NoError(t, telemetry.Fill(t.Context(), st.Conn, r))
 	told := func(trial int) (out []string) {
 		for _, x := range r.Trials[trial].Attempts[0].Telemetry {
-			out = append(out, fmt.Sprintf("%s %s %s %s: %d, %g %g %g", x.Node, x.Source, x.Figure, x.Unit, x.Readings, x.Minimum, x.Mean, x.Maximum))
+			out = append(out, fmt.Sprintf("%s %s %s %s: %d, %g %g %g", x.Node, x.Source, x.Metric, x.Unit, x.Readings, x.Minimum, x.Mean, x.Maximum))
 		}
 		return out
 	}
@@ -78,7 +78,7 @@ func TestFill(t *testing.T) {
 
 	var all []string
 	require.NoError(t, telemetry.Readings(t.Context(), st.Conn, r, func(x *telemetry.Reading) error {
-		line := fmt.Sprintf("%s %s %g %s %s", x.Node, x.Source, x.At.Sub(noon).Seconds(), x.Figure, x.Error)
+		line := fmt.Sprintf("%s %s %g %s %s", x.Node, x.Source, x.At.Sub(noon).Seconds(), x.Metric, x.Error)
 		if x.Value != nil {
 			line += fmt.Sprintf("=%g", *x.Value)
 		}

@@ -149,7 +149,7 @@ type Result struct {
 	Info *Info `json:"info,omitempty"`
 	// Probe is what a probe measured; drivers of [KindProbe] alone set it. SizeBytes is
 	// then what was sent, at the server what arrived.
-	Probe *ProbeFigures `json:"probe,omitempty"`
+	Probe *ProbeMetrics `json:"probe,omitempty"`
 }
 
 // PathResult is what one path of a transfer has carried.

@@ -38,7 +38,7 @@ const (
 // ProbeFigures is what a probe measured, at the receiving end. Times are whole
 // nanoseconds. Delays are differences between two nodes' clocks, as these were:
 // negative where the receiver's is behind.
-type ProbeFigures struct {
+type ProbeMetrics struct {
 	Sent     int64 `json:"sent"`     // packets handed to the network
 	Received int64 `json:"received"` // of those, arrived; each counted once
 	Lost     int64 `json:"lost"`     // sent less received
@@ -112,7 +112,7 @@ func (d *Delays) checkPercentiles() error {
 
 // check refuses figures that contradict each other. Those that contradict what
 // others have seen are the executor's to find.
-func (p *ProbeFigures) check() error {
+func (p *ProbeMetrics) check() error {
 	for _, c := range []struct {
 		name  string
 		value int64

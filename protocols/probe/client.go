@@ -122,10 +122,10 @@ func (c *client) send(ctx context.Context, began time.Time, spec *pattern.Spec) 
 		return nil, err
 	}
 	// What ends the packets does not end the question for the figures.
-	figures, err := s.run(context.WithoutCancel(ctx), ctx.Done(), spec)
+	metrics, err := s.run(context.WithoutCancel(ctx), ctx.Done(), spec)
 	if err != nil {
 		return nil, err
 	}
 	elapsed := time.Since(s.begin)
-	return &contract.Result{SizeBytes: s.sent.Bytes, ElapsedNS: elapsed.Nanoseconds(), ConnectNS: connect.Nanoseconds(), Final: s.sample(elapsed), Probe: figures}, nil
+	return &contract.Result{SizeBytes: s.sent.Bytes, ElapsedNS: elapsed.Nanoseconds(), ConnectNS: connect.Nanoseconds(), Final: s.sample(elapsed), Probe: metrics}, nil
 }

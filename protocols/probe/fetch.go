@@ -49,11 +49,11 @@ func (c *client) receive(ctx context.Context, began time.Time, _ *pattern.Spec) 
 	if err := f.packets(ctx); err != nil {
 		return nil, err
 	}
-	figures := in.figures()
+	metrics := in.metrics()
 	// The server needs them, too. Where it does not get them, it says so itself.
-	_, _ = ask(context.WithoutCancel(ctx), c.conn, c.key.Figures(figures), f.deadline, func(b []byte, _ int64) bool { return c.key.IsBye(b) })
+	_, _ = ask(context.WithoutCancel(ctx), c.conn, c.key.Metrics(metrics), f.deadline, func(b []byte, _ int64) bool { return c.key.IsBye(b) })
 	_, elapsed := in.clock.now()
-	return &contract.Result{SizeBytes: figures.ReceivedBytes, ElapsedNS: elapsed.Nanoseconds(), ConnectNS: connect.Nanoseconds(), Final: in.sample(elapsed), Probe: figures}, nil
+	return &contract.Result{SizeBytes: metrics.ReceivedBytes, ElapsedNS: elapsed.Nanoseconds(), ConnectNS: connect.Nanoseconds(), Final: in.sample(elapsed), Probe: metrics}, nil
 }
 
 // packets takes the packets until the probe is over.

@@ -71,9 +71,9 @@ func (r *receiver) over(now time.Time) bool {
 }
 
 // figures are those of a probe that is over.
-func (r *receiver) figures() *contract.ProbeFigures {
+func (r *receiver) metrics() *contract.ProbeMetrics {
 	r.clock.now()
-	f := r.probe.Figures(r.ended.Packets, r.ended.Bytes)
+	f := r.probe.Metrics(r.ended.Packets, r.ended.Bytes)
 	f.Unsent, f.Strays, f.ClockStepNS = r.ended.Unsent, r.strays, r.ended.ClockStep+r.clock.stepNS()
 	f.ProcessTimes = r.ownTimes
 	return f

@@ -74,7 +74,7 @@ func ask(ctx context.Context, conn way, what []byte, limit time.Time, take func(
 }
 
 // run sends the packets, until they end or stop does, and fetches the figures.
-func (s *sender) run(ctx context.Context, stop <-chan struct{}, spec *pattern.Spec) (*contract.ProbeFigures, error) {
+func (s *sender) run(ctx context.Context, stop <-chan struct{}, spec *pattern.Spec) (*contract.ProbeMetrics, error) {
 	s.begin = time.Now()
 	s.clock.begin = s.begin
 	if s.limit > 0 {
@@ -88,13 +88,13 @@ func (s *sender) run(ctx context.Context, stop <-chan struct{}, spec *pattern.Sp
 	if !s.until.IsZero() && s.until.Before(limit) {
 		limit = s.until
 	}
-	var figures *contract.ProbeFigures
+	var metrics *contract.ProbeMetrics
 	unknown := false
 	answered, err := ask(ctx, s.conn, s.key.End(s.sent), limit, func(b []byte, _ int64) (ok bool) {
 		if unknown = s.key.IsUnknown(b); unknown {
 			return true
 		}
-		figures, ok = s.key.ParseFigures(b)
+		metrics, ok = s.key.ParseMetrics(b)
 		return ok
 	})
 	switch {
@@ -107,7 +107,7 @@ func (s *sender) run(ctx context.Context, stop <-chan struct{}, spec *pattern.Sp
 	case !answered:
 		return nil, harness.Failf(contract.CodeTransferTimeout, "the figures of the receiving end did not arrive within %d s of the last packet", contract.ProbeDrainMS/1000)
 	}
-	return figures, nil
+	return metrics, nil
 }
 
 // drain is how long the figures may take after the last packet.

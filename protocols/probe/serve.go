@@ -77,7 +77,7 @@ func (x *serving) carry(ctx context.Context, s *sender) {
 		return
 	}
 	x.done.Store(true)
-	forgotten := time.NewTimer(keepFigures)
+	forgotten := time.NewTimer(keepMetrics)
 	defer forgotten.Stop()
 	select {
 	case <-ctx.Done():
@@ -97,7 +97,7 @@ func (x *serving) probe(ctx context.Context, s *sender) (err error) {
 	case <-begin.C:
 	case <-x.stop:
 	}
-	figures, err := s.run(ctx, x.stop, x.server.spec)
+	metrics, err := s.run(ctx, x.stop, x.server.spec)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (x *serving) probe(ctx context.Context, s *sender) (err error) {
 	elapsed := time.Since(s.begin)
 	final := s.sample(elapsed)
 	x.server.out.Sample(x.id, final)
-	x.server.out.Result(x.id, &contract.Result{SizeBytes: s.sent.Bytes, ElapsedNS: elapsed.Nanoseconds(), Final: final, Probe: figures})
+	x.server.out.Result(x.id, &contract.Result{SizeBytes: s.sent.Bytes, ElapsedNS: elapsed.Nanoseconds(), Final: final, Probe: metrics})
 	return nil
 }
 
@@ -154,7 +154,7 @@ func (x *serving) handleDatagram(b []byte) {
 			x.end(harness.Failf(contract.CodeReset, "the client gave the probe up"))
 		}
 	case x.done.Load():
-		if _, ok := x.key.ParseFigures(b); ok { // it has not heard that they arrived
+		if _, ok := x.key.ParseMetrics(b); ok { // it has not heard that they arrived
 			x.server.send(x.peer, x.key.Bye())
 		}
 	default:

@@ -17,7 +17,7 @@ const (
 	// maxSessions bounds what strangers can make a server keep.
 	maxSessions = 1000
 	// keepFigures is how long an end that has its result answers one that asks again.
-	keepFigures = 2 * drain
+	keepMetrics = 2 * drain
 )
 
 // server takes any number of probes at one gate. One goroutine reads the gate and
@@ -245,8 +245,8 @@ func (x *session) handleDatagram(b []byte, arrived int64) {
 // settle makes the figures and answers the client.
 func (x *session) settle() {
 	_, elapsed := x.clock.now()
-	f := x.figures()
-	x.answer, x.expires = x.key.Figures(f), time.Now().Add(keepFigures)
+	f := x.metrics()
+	x.answer, x.expires = x.key.Metrics(f), time.Now().Add(keepMetrics)
 	x.server.send(x.peer, x.answer)
 	final := x.sample(elapsed)
 	x.server.out.Sample(x.id, final)

@@ -96,7 +96,7 @@ func (s *suite) whole(ctx context.Context, srv *proc, p *contract.Parameters) (*
 	return r, lostNothing(r.Probe)
 }
 
-func lostNothing(f *contract.ProbeFigures) error {
+func lostNothing(f *contract.ProbeMetrics) error {
 	if f.Sent == 0 || f.Received != f.Sent || f.Duplicated != 0 || f.Reordered != 0 {
 		return fmt.Errorf("%d sent, %d received, %d duplicated, %d reordered; expected all of some packets, once and in order", f.Sent, f.Received, f.Duplicated, f.Reordered)
 	}
@@ -288,7 +288,7 @@ func checkProbeLossyLink(ctx context.Context, s *suite) (string, error) {
 }
 
 // likeTheLink holds a probe's figures against what the link did in its direction.
-func likeTheLink(f *contract.ProbeFigures, t *link.Traffic, delay time.Duration) (string, error) {
+func likeTheLink(f *contract.ProbeMetrics, t *link.Traffic, delay time.Duration) (string, error) {
 	if err := asTheLink(f, t, delay); err != nil {
 		return "", err
 	}
@@ -300,7 +300,7 @@ func likeTheLink(f *contract.ProbeFigures, t *link.Traffic, delay time.Duration)
 
 // asTheLink holds a probe's figures against what the link did with the packets of the
 // end that sent it.
-func asTheLink(f *contract.ProbeFigures, up *link.Traffic, delay time.Duration) error {
+func asTheLink(f *contract.ProbeMetrics, up *link.Traffic, delay time.Duration) error {
 	// Those that say hello, end and goodbye are in the link's counts, too.
 	others := up.Packets - f.Sent
 	switch {

@@ -58,11 +58,11 @@ func sampled(d *proc, id string, interval time.Duration) (int, error) {
 // steady checks that no figure goes back that cannot, and that none counts more
 // than there is.
 func steady(who string, es []seen, res *contract.Result) error {
-	before := make([]float64, len(contract.Figures))
+	before := make([]float64, len(contract.Metrics))
 	for n, e := range es {
 		x := e.Sample
-		for i := range contract.Figures {
-			f := &contract.Figures[i]
+		for i := range contract.Metrics {
+			f := &contract.Metrics[i]
 			now := f.Value(x)
 			if math.IsNaN(now) || f.Kind == contract.Gauge {
 				continue

@@ -62,7 +62,7 @@ func (c *probeClient) fetch(ctx context.Context, began time.Time) error {
 	x.settle(c.fault, ended.Sent, ended.N)
 	final := x.sample()
 	final.ElapsedNS = time.Since(c.began).Nanoseconds()
-	_, _ = c.ask(context.WithoutCancel(ctx), &probeMessage{Kind: "figures", ID: id, Figures: &x.f}, "bye", ends)
+	_, _ = c.ask(context.WithoutCancel(ctx), &probeMessage{Kind: "figures", ID: id, Values: &x.f}, "bye", ends)
 	c.out.Sample(id, final)
 	c.out.Result(id, probeResult(c.fault, &contract.Result{SizeBytes: x.f.ReceivedBytes, ElapsedNS: final.ElapsedNS, ConnectNS: connect.Nanoseconds(), Final: final, Probe: &x.f}))
 	return nil
@@ -73,7 +73,7 @@ type probeSending struct {
 	stop    chan struct{}
 	stopped bool
 	done    bool
-	figures chan *contract.ProbeFigures
+	values  chan *contract.ProbeMetrics
 	heard   time.Time // of the client
 }
 
@@ -94,7 +94,7 @@ func (s *probeServer) takeSending(m *probeMessage, answer func(*probeMessage)) b
 		if x != nil {
 			return true
 		}
-		x = &probeSending{stop: make(chan struct{}), figures: make(chan *contract.ProbeFigures, 1), heard: time.Now()}
+		x = &probeSending{stop: make(chan struct{}), values: make(chan *contract.ProbeMetrics, 1), heard: time.Now()}
 		s.sending[m.ID] = x
 		s.out.Connected(m.ID, 0)
 		go s.sendTo(m.ID, x, time.Duration(m.N)*time.Millisecond, answer)
@@ -109,7 +109,7 @@ func (s *probeServer) takeSending(m *probeMessage, answer func(*probeMessage)) b
 			return true
 		}
 		select {
-		case x.figures <- m.Figures:
+		case x.values <- m.Values:
 		default:
 		}
 	}
@@ -130,7 +130,7 @@ func (s *probeServer) sendTo(id string, x *probeSending, lasts time.Duration, an
 		select {
 		case <-stop:
 			asked, stop = true, nil
-		case f := <-x.figures:
+		case f := <-x.values:
 			s.mu.Lock()
 			if !x.done {
 				x.done = true

@@ -88,7 +88,7 @@ type probeMessage struct {
 	At      int64
 	Padding string
 	Sent    int64
-	Figures *contract.ProbeFigures
+	Values  *contract.ProbeMetrics
 }
 
 func (m *probeMessage) bytes() []byte {
@@ -169,7 +169,7 @@ func (c *probeClient) send(ctx context.Context) (err error) {
 		}
 		return c.told(err, contract.CodeTransferTimeout)
 	}
-	f := m.Figures
+	f := m.Values
 	if c.fault == "probe-figures-of-client" {
 		f.Strays++
 	}
@@ -274,7 +274,7 @@ type probeSession struct {
 	sampled     time.Time
 	seen        map[int64]bool
 	delays      []int64
-	f           contract.ProbeFigures
+	f           contract.ProbeMetrics
 	highest     int64
 	ending      bool
 	done        bool
@@ -357,7 +357,7 @@ func (s *probeServer) take(m *probeMessage, size int, answer func(*probeMessage)
 		}
 	case "end":
 		if x.done {
-			answer(&probeMessage{Kind: "figures", ID: m.ID, Figures: &x.f})
+			answer(&probeMessage{Kind: "figures", ID: m.ID, Values: &x.f})
 			return
 		}
 		if x.ending {
@@ -373,7 +373,7 @@ func (s *probeServer) take(m *probeMessage, size int, answer func(*probeMessage)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			x.settle(s.fault, sent, bytes)
-			answer(&probeMessage{Kind: "figures", ID: m.ID, Figures: &x.f})
+			answer(&probeMessage{Kind: "figures", ID: m.ID, Values: &x.f})
 			probesOpen.Add(-1)
 			final := x.sample()
 			s.out.Sample(m.ID, final)

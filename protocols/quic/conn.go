@@ -298,7 +298,7 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 	if c.seen == nil {
 		return
 	}
-	f := c.seen.figures()
+	f := c.seen.counters()
 	set(&s.AckedBytes, f.acked)
 	set(&s.FlightBytes, f.flight)
 	set(&s.Retransmits, f.retransmits)

@@ -10,7 +10,7 @@ import (
 )
 
 // figures are what a sender's connection says of its loss recovery.
-type figures struct {
+type counters struct {
 	acked       int64 // bytes of the stream
 	flight      int64 // bytes in packets
 	retransmits int64 // packets with bytes of the stream that had been sent before
@@ -99,8 +99,8 @@ func (r *recovery) RecordEvent(e qlogwriter.Event) {
 }
 
 // figures are the newest ones; any goroutine may ask.
-func (r *recovery) figures() figures {
-	return figures{
+func (r *recovery) counters() counters {
+	return counters{
 		acked: r.acked.Load(), flight: r.flight.Load(), retransmits: r.retransmits.Load(), timeouts: r.timeouts.Load(),
 		lost: r.lost.Load(), spurious: r.spurious.Load(), packet: r.packet.Load(),
 	}

@@ -87,9 +87,9 @@ func ackEvent(spans ...span) qlog.PacketReceived {
 // TestRecovery: what is acknowledged is counted once, in whatever packet it came.
 func TestRecovery(t *testing.T) {
 	var r recovery
-	expect := func(what string, want figures) {
+	expect := func(what string, want counters) {
 		t.Helper()
-		if got := r.figures(); got != want {
+		if got := r.counters(); got != want {
 			t.Errorf("%s: %+v, expected %+v", what, got, want)
 		}
 	}
@@ -97,20 +97,20 @@ func TestRecovery(t *testing.T) {
 	r.RecordEvent(sentEvent(1, streamFrame(1000, 1000)))
 	r.RecordEvent(sentEvent(3, streamFrame(2000, 500)))
 	r.RecordEvent(sentEvent(4, qlog.Frame{Frame: &qlog.PingFrame{}}))
-	expect("four packets", figures{})
+	expect("four packets", counters{})
 	r.RecordEvent(ackEvent(span{3, 5}, span{0, 1}))
-	expect("the second is missing", figures{acked: 1500})
+	expect("the second is missing", counters{acked: 1500})
 	r.RecordEvent(ackEvent(span{3, 5}, span{0, 1}))
-	expect("the same once more", figures{acked: 1500})
+	expect("the same once more", counters{acked: 1500})
 	r.RecordEvent(qlog.PacketLost{})
 	r.RecordEvent(qlog.PacketLost{IsMTUProbePacket: true})
 	r.RecordEvent(sentEvent(5, streamFrame(1000, 600), streamFrame(2500, 100)))
 	r.RecordEvent(sentEvent(6, streamFrame(1600, 400)))
-	expect("sent again", figures{acked: 1500, lost: 1, retransmits: 2})
+	expect("sent again", counters{acked: 1500, lost: 1, retransmits: 2})
 	r.RecordEvent(ackEvent(span{5, 6}))
-	expect("two pieces", figures{acked: 2200, lost: 1, retransmits: 2})
+	expect("two pieces", counters{acked: 2200, lost: 1, retransmits: 2})
 	r.RecordEvent(ackEvent(span{0, 7}))
-	expect("all of it, the lost one late", figures{acked: 2600, lost: 1, retransmits: 2})
+	expect("all of it, the lost one late", counters{acked: 2600, lost: 1, retransmits: 2})
 	// Numbers beyond what is remembered.
 	const far = 3 * remembered
 	for n := int64(7); n < far; n++ {
@@ -120,7 +120,7 @@ func TestRecovery(t *testing.T) {
 		t.Errorf("%d packets are remembered, expected %d", len(r.sent), remembered)
 	}
 	r.RecordEvent(ackEvent(span{far - 10, far}))
-	expect("the last ten", figures{acked: 2610, lost: 1, retransmits: 2})
+	expect("the last ten", counters{acked: 2610, lost: 1, retransmits: 2})
 }
 
 // TestRemembered: packets that were acknowledged or lost leave their place to later
@@ -142,11 +142,11 @@ func TestRemembered(t *testing.T) {
 	if len(r.sent) != rememberedFirst {
 		t.Errorf("%d packets have a place, expected %d", len(r.sent), rememberedFirst)
 	}
-	if got, want := r.figures(), (figures{acked: few / 4 * 3 * 2, lost: few / 4}); got != want {
+	if got, want := r.counters(), (counters{acked: few / 4 * 3 * 2, lost: few / 4}); got != want {
 		t.Errorf("%+v, expected %+v", got, want)
 	}
 	r.RecordEvent(ackEvent(span{few - 4, few - 3}))
-	if got, want := r.figures().acked, int64(few/4*3*2+2); got != want {
+	if got, want := r.counters().acked, int64(few/4*3*2+2); got != want {
 		t.Errorf("one that was taken for lost: %d bytes are acknowledged, expected %d", got, want)
 	}
 	if n := len(r.more); n > rememberedFirst/4 {
@@ -158,9 +158,9 @@ func TestRemembered(t *testing.T) {
 	if len(r.sent) != 8*rememberedFirst {
 		t.Errorf("%d packets have a place, expected %d", len(r.sent), 8*rememberedFirst)
 	}
-	before := r.figures().acked
+	before := r.counters().acked
 	r.RecordEvent(ackEvent(span{few, 2 * few}))
-	if got := r.figures().acked - before; got != few {
+	if got := r.counters().acked - before; got != few {
 		t.Errorf("%d bytes of %d under way are acknowledged", got, few)
 	}
 }

@@ -106,8 +106,8 @@ type growth struct{ small, large virtualRun }
 func (g growth) packetHops() int64 { return g.large.packetHops - g.small.packetHops }
 
 // of returns the growth of a figure for each packet and hop.
-func (g growth) of(figure func(virtualRun) int64) float64 {
-	return float64(figure(g.large)-figure(g.small)) / float64(g.packetHops())
+func (g growth) of(value func(virtualRun) int64) float64 {
+	return float64(value(g.large)-value(g.small)) / float64(g.packetHops())
 }
 
 // calls returns a process's system calls for each packet and hop.

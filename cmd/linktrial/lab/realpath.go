@@ -39,7 +39,7 @@ func checkRealPath(cat *catalog.Catalog, sheets []*runsheet.Sheet) error {
 
 // cableRate is the rate that a profile states, in bit/s.
 func cableRate(p *radio.Profile) (float64, error) {
-	f, ok := p.FigureOf("rate")
+	f, ok := p.ParameterOf("rate")
 	if !ok {
 		return 0, fmt.Errorf("the profile %s states no rate, which --real-path needs: add one to its figures, such as {name: rate, value: 2 Mbit/s, source: chosen}", p.Name)
 	}

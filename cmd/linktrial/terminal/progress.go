@@ -141,7 +141,7 @@ func (p *Progress) trialEnded(e *linktrialv1.TrialEnded) {
 		share := a.IdealSeconds / (a.ConnectSeconds + a.ElapsedSeconds)
 		ideal = "  " + wording.Percent(&share, 1) + " of Ideal"
 	}
-	p.line("%s  %13s  %7s s%s%s", head, wording.Rate(a.ThroughputBytesPerSecond/unit.KB), wording.Figure(&a.ElapsedSeconds), ideal, again)
+	p.line("%s  %13s  %7s s%s%s", head, wording.Rate(a.ThroughputBytesPerSecond/unit.KB), wording.Number(&a.ElapsedSeconds), ideal, again)
 }
 
 func (p *Progress) done() int {

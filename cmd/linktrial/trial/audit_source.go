@@ -223,7 +223,7 @@ func (s *auditSource) gather(ctx context.Context, id string, journals []audit.Jo
 		run.Faults = faultlog.OfRun(s.faults, id)
 	}
 	if run.Ended() {
-		err = s.addFigures(ctx, run)
+		err = s.addValues(ctx, run)
 	}
 	return run, err
 }
@@ -297,7 +297,7 @@ func (s *auditSource) records(ctx context.Context, run string) func(node string,
 }
 
 // addFigures adds what pages show, and exported files.
-func (s *auditSource) addFigures(ctx context.Context, run *audit.Run) error {
+func (s *auditSource) addValues(ctx context.Context, run *audit.Run) error {
 	s.req.Progress(fmt.Sprintf("run %s: reading figures and exports", run.ID))
 	res, err := s.result.Summarize(ctx, connect.NewRequest(&linktrialv1.SummarizeRequest{Ids: []string{run.ID}, Points: true}))
 	if err != nil {

@@ -237,12 +237,12 @@ func showProfile(cat catalogView, name string, asJSON bool) error {
 func printRadio(p *radio.Profile) error {
 	fmt.Printf("%s: %s %s, waveform %s, firmware %s\n\n", p.Title, p.Manufacturer, p.Model, p.Waveform, cmp.Or(p.Firmware, "unknown"))
 	if err := terminal.Columns("FIGURE\tVALUE\tSOURCE", func(w io.Writer) {
-		for _, f := range p.Figures {
+		for _, f := range p.Parameters {
 			doubt := ""
 			if f.Uncertain {
 				doubt = " (uncertain)"
 			}
-			fmt.Fprintf(w, "%s\t%s%s\t%s\n", f.Name, figureText(&f), doubt, f.Source)
+			fmt.Fprintf(w, "%s\t%s%s\t%s\n", f.Name, valueText(&f), doubt, f.Source)
 		}
 	}); err != nil {
 		return err
@@ -265,7 +265,7 @@ func printRadio(p *radio.Profile) error {
 }
 
 // figureText is the value of a radio's figure, in a unit that suits it and without exponents.
-func figureText(f *radio.Figure) string {
+func valueText(f *radio.Parameter) string {
 	switch whole := int64(f.Value); {
 	case f.Unknown:
 		return "unknown"

@@ -34,25 +34,25 @@ func TestNetem(t *testing.T) {
 		{bitsPerSecond: 256e3, delay: 100 * time.Millisecond},
 		{bitsPerSecond: 2e6, delay: 20 * time.Millisecond},
 	} {
-		compare(t, c, func(w *way) (figure, error) { return rateAndDelay(w, c) })
+		compare(t, c, func(w *way) (value, error) { return rateAndDelay(w, c) })
 	}
 	for _, c := range []conditions{
 		{bitsPerSecond: 2e6, delay: 20 * time.Millisecond, loss: 0.01},
 		{bitsPerSecond: 2e6, delay: 20 * time.Millisecond, loss: 0.1},
 		{bitsPerSecond: 2e6, delay: 20 * time.Millisecond, loss: 0.3},
 	} {
-		compare(t, c, func(w *way) (figure, error) { return lost(w, c) })
+		compare(t, c, func(w *way) (value, error) { return lost(w, c) })
 	}
 }
 
 // figure is what was measured of a way, and which of it is out of tolerance.
-type figure struct {
+type value struct {
 	text  string
 	fault error
 }
 
 // compare reports one row: the same conditions by netem and by the radios.
-func compare(t *testing.T, c conditions, measure func(*way) (figure, error)) {
+func compare(t *testing.T, c conditions, measure func(*way) (value, error)) {
 	try(t, "netem", c.String(), func(t *testing.T) ([]string, error) {
 		var texts []string
 		var faults error
@@ -61,7 +61,7 @@ func compare(t *testing.T, c conditions, measure func(*way) (figure, error)) {
 			way  func(*testing.T, conditions) *way
 		}{{"netem", netem}, {"emulated radio", emulated}} {
 			// A sub-test, so that the way ends before the next one begins.
-			var f figure
+			var f value
 			var err error
 			t.Run(make.name, func(t *testing.T) { f, err = measure(make.way(t, c)) })
 			if err != nil {
@@ -85,7 +85,7 @@ const (
 
 // rateAndDelay sends packets back to back, whose arrivals have the rate, and then
 // single ones over the idle way.
-func rateAndDelay(w *way, c conditions) (f figure, err error) {
+func rateAndDelay(w *way, c conditions) (f value, err error) {
 	s, err := openSockets(w)
 	if err != nil {
 		return f, err
@@ -133,7 +133,7 @@ func rateAndDelay(w *way, c conditions) (f figure, err error) {
 }
 
 // lost sends packets at half the rate and counts those that do not arrive.
-func lost(w *way, c conditions) (f figure, err error) {
+func lost(w *way, c conditions) (f value, err error) {
 	s, err := openSockets(w)
 	if err != nil {
 		return f, err

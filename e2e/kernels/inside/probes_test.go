@@ -87,19 +87,19 @@ func (c *probeCase) probe(t *testing.T, transport map[string]any) ([]string, err
 		return nil, err
 	}
 	f := done.Result.Probe
-	figures := []string{
+	measured := []string{
 		fmt.Sprintf("%d offered, %d sent", f.Sent+f.Unsent, f.Sent),
 		fmt.Sprintf("%d lost, netem dropped %d", f.Lost, drops),
 	}
 	if f.Delay == nil {
-		return figures, errors.New("no packet has arrived")
+		return measured, errors.New("no packet has arrived")
 	}
-	figures = append(figures, fmt.Sprintf("%.3f ms least, %.3f ms mean", float64(f.Delay.MinNS)/1e6, float64(f.Delay.MeanNS)/1e6))
-	return figures, c.hold(f, drops, transport["transport"] == "dccp")
+	measured = append(measured, fmt.Sprintf("%.3f ms least, %.3f ms mean", float64(f.Delay.MinNS)/1e6, float64(f.Delay.MeanNS)/1e6))
+	return measured, c.hold(f, drops, transport["transport"] == "dccp")
 }
 
 // hold holds a probe's figures to what netem was told and has counted.
-func (c *probeCase) hold(f *contract.ProbeFigures, drops int, dccp bool) (faults error) {
+func (c *probeCase) hold(f *contract.ProbeMetrics, drops int, dccp bool) (faults error) {
 	wrong := func(format string, args ...any) { faults = errors.Join(faults, fmt.Errorf(format, args...)) }
 	offered := int64(math.Round(c.perSecond * probeLasts.Seconds()))
 	if n := f.Sent + f.Unsent; n != offered {
@@ -132,7 +132,7 @@ func (c *probeCase) rate() float64 {
 
 // holdLoad holds a probe to the link's rate that offers more than it carries: over UDP
 // the link drops the rest, over DCCP the congestion control holds most of it back.
-func (c *probeCase) holdLoad(f *contract.ProbeFigures, dccp bool) error {
+func (c *probeCase) holdLoad(f *contract.ProbeMetrics, dccp bool) error {
 	fits := c.rate() / 8 / (probeBytes + headerBytes + ethernetHead) * probeLasts.Seconds()
 	switch {
 	case !dccp && f.Unsent > 0:

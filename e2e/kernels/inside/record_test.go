@@ -23,12 +23,12 @@ type notSupported struct{ reason string }
 func (e *notSupported) Error() string { return e.reason }
 
 // try runs f and reports what came of it as one row of a table.
-func try(t *testing.T, group, name string, f func(t *testing.T) (figures []string, err error)) {
+func try(t *testing.T, group, name string, f func(t *testing.T) (values []string, err error)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		r := machine.Record{Group: group, Name: name, Outcome: machine.Passed}
 		var err error
-		r.Figures, err = f(t)
+		r.Values, err = f(t)
 		var lacking *notSupported
 		switch {
 		case errors.As(err, &lacking):

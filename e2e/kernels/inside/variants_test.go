@@ -69,11 +69,11 @@ func hold(t *testing.T, ours, kernels map[string][]float64) {
 			meanB, _ := moments(b)
 			mean, deviation := moments(differences)
 			half := student * deviation / math.Sqrt(float64(realisations))
-			figures := []string{fmt.Sprintf("%.2f", meanA), fmt.Sprintf("%.2f", meanB), fmt.Sprintf("%+.1f %% ± %.1f %%", mean/meanB*100, half/meanB*100)}
+			values := []string{fmt.Sprintf("%.2f", meanA), fmt.Sprintf("%.2f", meanB), fmt.Sprintf("%+.1f %% ± %.1f %%", mean/meanB*100, half/meanB*100)}
 			if tolerated := half + comparedTolerance*meanB; math.Abs(mean) > tolerated {
-				return figures, fmt.Errorf("the means differ by %+.2f s, at most %.2f s is tolerated", mean, tolerated)
+				return values, fmt.Errorf("the means differ by %+.2f s, at most %.2f s is tolerated", mean, tolerated)
 			}
-			return figures, nil
+			return values, nil
 		})
 	}
 }

@@ -23,7 +23,7 @@ type Record struct {
 	Name    string  `json:"name"`  // the row
 	Outcome Outcome `json:"outcome"`
 	// Figures are what the page's cell lists, in the order that its group states.
-	Figures []string `json:"figures,omitempty"`
+	Values []string `json:"figures,omitempty"`
 	// Detail says why, where the outcome is not Passed.
 	Detail string `json:"detail,omitempty"`
 }

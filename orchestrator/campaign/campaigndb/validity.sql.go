@@ -115,7 +115,7 @@ func (q *Queries) NewestRecord(ctx context.Context, arg NewestRecordParams) (New
 }
 
 const probedBytes = `-- name: ProbedBytes :one
-SELECT coalesce(sum((figures ->> 'sent_bytes')::bigint), 0)::bigint FROM probes WHERE run_id = $1 AND trial = $2 AND attempt = $3
+SELECT coalesce(sum((metrics ->> 'sent_bytes')::bigint), 0)::bigint FROM probes WHERE run_id = $1 AND trial = $2 AND attempt = $3
 `
 
 type ProbedBytesParams struct {

@@ -19,7 +19,7 @@ SELECT flow, coalesce(size_bytes, (last_sample ->> 'acked_bytes')::bigint, (last
 FROM flows WHERE run_id = $1 AND trial = $2 AND attempt = $3;
 
 -- name: ProbedBytes :one
-SELECT coalesce(sum((figures ->> 'sent_bytes')::bigint), 0)::bigint FROM probes WHERE run_id = $1 AND trial = $2 AND attempt = $3;
+SELECT coalesce(sum((metrics ->> 'sent_bytes')::bigint), 0)::bigint FROM probes WHERE run_id = $1 AND trial = $2 AND attempt = $3;
 
 -- name: WatchedRecords :many
 -- What a node watched, after the records that are known already.

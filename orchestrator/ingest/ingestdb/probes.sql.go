@@ -39,7 +39,7 @@ func (q *Queries) ConnectProbe(ctx context.Context, arg ConnectProbeParams) (int
 
 const endProbe = `-- name: EndProbe :execrows
 UPDATE probes SET verdict = $1::text, reason = $2, message = $3,
-    connect_ns = coalesce($4, connect_ns), elapsed_ns = $5, figures = $6
+    connect_ns = coalesce($4, connect_ns), elapsed_ns = $5, metrics = $6
 WHERE run_id = $7 AND trial = $8 AND attempt = $9 AND probe = $10
 `
 
@@ -49,7 +49,7 @@ type EndProbeParams struct {
 	Message   string
 	ConnectNs *int64
 	ElapsedNs *int64
-	Figures   json.RawMessage
+	Metrics   json.RawMessage
 	RunID     string
 	Trial     int32
 	Attempt   int32
@@ -63,7 +63,7 @@ func (q *Queries) EndProbe(ctx context.Context, arg EndProbeParams) (int64, erro
 		arg.Message,
 		arg.ConnectNs,
 		arg.ElapsedNs,
-		arg.Figures,
+		arg.Metrics,
 		arg.RunID,
 		arg.Trial,
 		arg.Attempt,
@@ -99,7 +99,7 @@ func (q *Queries) InsertProbe(ctx context.Context, arg InsertProbeParams) error 
 }
 
 const insertProbeReception = `-- name: InsertProbeReception :exec
-INSERT INTO probe_receptions (run_id, node, seq, transfer, at, figures) VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO probe_receptions (run_id, node, seq, transfer, at, metrics) VALUES ($1, $2, $3, $4, $5, $6)
 `
 
 type InsertProbeReceptionParams struct {
@@ -108,7 +108,7 @@ type InsertProbeReceptionParams struct {
 	Seq      int64
 	Transfer string
 	At       time.Time
-	Figures  json.RawMessage
+	Metrics  json.RawMessage
 }
 
 func (q *Queries) InsertProbeReception(ctx context.Context, arg InsertProbeReceptionParams) error {
@@ -118,7 +118,7 @@ func (q *Queries) InsertProbeReception(ctx context.Context, arg InsertProbeRecep
 		arg.Seq,
 		arg.Transfer,
 		arg.At,
-		arg.Figures,
+		arg.Metrics,
 	)
 	return err
 }

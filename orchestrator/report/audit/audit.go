@@ -81,9 +81,9 @@ func Audit(run *Run) (*Report, error) {
 	a.checkStreams()
 	a.checkClocks()
 	a.checkFaults()
-	figures := a.figuresOf()
-	a.checkLive(figures)
-	if err := a.checkExports(figures); err != nil {
+	values := a.valuesOf()
+	a.checkLive(values)
+	if err := a.checkExports(values); err != nil {
 		return nil, err
 	}
 	for _, c := range a.report.Checks {

@@ -21,7 +21,7 @@ type Export struct {
 }
 
 // checkExports holds exported files against the journals.
-func (a *auditor) checkExports(figures []figure) error {
+func (a *auditor) checkExports(values []value) error {
 	c := a.check(Exports)
 	switch {
 	case !a.history.seen:
@@ -34,11 +34,11 @@ func (a *auditor) checkExports(figures []figure) error {
 		c.skip("the run is under way: its exports change")
 		return nil
 	}
-	x := &exported{a: a, figures: figures}
-	x.names, x.by = a.summaries(figures)
+	x := &exported{a: a, values: values}
+	x.names, x.by = a.summaries(values)
 	stored := 0
-	for i := range figures {
-		if figures[i].rate > 0 && !figures[i].derived {
+	for i := range values {
+		if values[i].rate > 0 && !values[i].derived {
 			stored++
 		}
 	}
@@ -53,8 +53,8 @@ func (a *auditor) checkExports(figures []figure) error {
 			return err
 		}
 		if marked && len(found.Findings) > 0 {
-			y := &exported{a: older, figures: older.figuresOf()}
-			y.names, y.by = older.summaries(y.figures)
+			y := &exported{a: older, values: older.valuesOf()}
+			y.names, y.by = older.summaries(y.values)
 			before, err := y.file(e)
 			if err != nil {
 				return err
@@ -115,19 +115,19 @@ func (x *exported) file(e *Export) (*Check, error) {
 
 // exported is the check of one file after the other.
 type exported struct {
-	a       *auditor
-	c       *Check
-	figures []figure
-	names   []string
-	by      map[string]*summary
-	from    string
+	a      *auditor
+	c      *Check
+	values []value
+	names  []string
+	by     map[string]*summary
+	from   string
 }
 
 func (x *exported) find(format string, args ...any) {
 	x.c.find(Finding{File: x.from}, format, args...)
 }
 
-func (x *exported) findAt(f *figure, format string, args ...any) {
+func (x *exported) findAt(f *value, format string, args ...any) {
 	at := ofTrial(f.trial, f.attempt)
 	at.File = x.from
 	x.c.find(at, format, args...)
@@ -237,9 +237,9 @@ func orNaN(v float64, has bool) float64 {
 
 // trials checks trials.csv: a row for each attempt.
 func (x *exported) trials(r io.Reader) error {
-	left := map[key]*figure{}
-	for i := range x.figures {
-		left[key{x.figures[i].trial, x.figures[i].attempt}] = &x.figures[i]
+	left := map[key]*value{}
+	for i := range x.values {
+		left[key{x.values[i].trial, x.values[i].attempt}] = &x.values[i]
 	}
 	seen := map[key]bool{}
 	counted := map[int]bool{}
@@ -270,15 +270,15 @@ func (x *exported) trials(r io.Reader) error {
 		}
 		x.trial(r, f)
 	})
-	for i := range x.figures {
-		if f := &x.figures[i]; err == nil && left[key{f.trial, f.attempt}] != nil {
+	for i := range x.values {
+		if f := &x.values[i]; err == nil && left[key{f.trial, f.attempt}] != nil {
 			x.findAt(f, "the journal has the attempt, the file has not")
 		}
 	}
 	return err
 }
 
-func (x *exported) trial(r *row, f *figure) {
+func (x *exported) trial(r *row, f *value) {
 	if r.text("treatment") != f.treatment || r.whole("iteration") != f.iteration {
 		x.findAt(f, "the file has it as %s in iteration %s, the sheet as %s in iteration %d", r.text("treatment"), r.text("iteration"), f.treatment, f.iteration)
 	}
@@ -313,7 +313,7 @@ func (x *exported) trial(r *row, f *figure) {
 
 // trialControl checks the columns about control packets. Files of earlier versions have
 // none.
-func (x *exported) trialControl(r *row, f *figure) {
+func (x *exported) trialControl(r *row, f *value) {
 	for _, role := range []string{"client", "relay", "server"} {
 		column := "control_packets_" + role
 		if _, has := r.columns[column]; !has {
@@ -348,11 +348,11 @@ func (x *exported) results(r io.Reader) error {
 		for _, n := range []string{"trials", "valid", "failed", "excluded", "not_ended", "extra_attempts"} {
 			counts[n] = r.whole(n)
 		}
-		figures, digits := map[string]float64{}, map[string]int{}
-		for _, n := range figureNames {
-			figures[n], digits[n] = r.real(n+"_kb_per_s"), decimals(r.text(n+"_kb_per_s"), 4)
+		values, digits := map[string]float64{}, map[string]int{}
+		for _, n := range valueNames {
+			values[n], digits[n] = r.real(n+"_kb_per_s"), decimals(r.text(n+"_kb_per_s"), 4)
 		}
-		x.treatment(name, counts, figures, func(name string, got, want float64) bool { return same(got, want, digits[name]) })
+		x.treatment(name, counts, values, func(name string, got, want float64) bool { return same(got, want, digits[name]) })
 	})
 	for _, name := range x.names {
 		if err == nil && !seen[name] {
@@ -363,9 +363,9 @@ func (x *exported) results(r io.Reader) error {
 }
 
 // figureNames are the figures that are computed again, as files name them.
-var figureNames = []string{"average", "max", "min", "sd", "median"}
+var valueNames = []string{"average", "max", "min", "sd", "median"}
 
-func (s *summary) figure(name string) float64 {
+func (s *summary) value(name string) float64 {
 	if s.valid == 0 {
 		return math.NaN()
 	}
@@ -373,7 +373,7 @@ func (s *summary) figure(name string) float64 {
 }
 
 // treatment checks the counts and the figures that a file has of a treatment.
-func (x *exported) treatment(name string, counts map[string]int, figures map[string]float64, equal func(name string, got, want float64) bool) {
+func (x *exported) treatment(name string, counts map[string]int, values map[string]float64, equal func(name string, got, want float64) bool) {
 	s := x.by[name]
 	if s == nil {
 		s = &summary{} // missing: it has no trials
@@ -386,9 +386,9 @@ func (x *exported) treatment(name string, counts map[string]int, figures map[str
 			x.find("treatment %s: %s is %d, by the journals %d", name, one.name, got, one.want)
 		}
 	}
-	for _, n := range figureNames {
-		if got, has := figures[n]; has && !equal(n, got, s.figure(n)) {
-			x.find("treatment %s: %s is %.9g KB/s, by the journals %.9g", name, n, got, s.figure(n))
+	for _, n := range valueNames {
+		if got, has := values[n]; has && !equal(n, got, s.value(n)) {
+			x.find("treatment %s: %s is %.9g KB/s, by the journals %.9g", name, n, got, s.value(n))
 		}
 	}
 }
@@ -427,9 +427,9 @@ func (x *exported) json(r io.Reader) error {
 	if err := json.NewDecoder(r).Decode(&all); err != nil {
 		return err
 	}
-	want := map[key]*figure{}
-	for i := range x.figures {
-		want[key{x.figures[i].trial, x.figures[i].attempt}] = &x.figures[i]
+	want := map[key]*value{}
+	for i := range x.values {
+		want[key{x.values[i].trial, x.values[i].attempt}] = &x.values[i]
 	}
 	found := false
 	for i := range all.Dataset.Runs {
@@ -463,7 +463,7 @@ func (x *exported) json(r io.Reader) error {
 			}
 		}
 	}
-	for _, f := range x.figures {
+	for _, f := range x.values {
 		if want[key{f.trial, f.attempt}] != nil && found {
 			x.findAt(&f, "the journal has the attempt, the file has not")
 		}
@@ -483,16 +483,16 @@ func (x *exported) jsonTables(all *jsonResults) {
 		for _, r := range all.Tables[i].Rows {
 			name, _ := r["treatment"].(string)
 			x.c.Objects++
-			counts, figures := map[string]int{}, map[string]float64{}
+			counts, values := map[string]int{}, map[string]float64{}
 			for _, n := range []string{"trials", "valid", "failed", "excluded", "not_ended", "extra_attempts"} {
 				v, _ := r[n].(float64)
 				counts[n] = int(v)
 			}
-			for _, n := range figureNames {
+			for _, n := range valueNames {
 				v, has := r[n+"_kb_per_s"].(float64)
-				figures[n] = orNaN(v, has)
+				values[n] = orNaN(v, has)
 			}
-			x.treatment(name, counts, figures, func(_ string, got, want float64) bool {
+			x.treatment(name, counts, values, func(_ string, got, want float64) bool {
 				return math.IsNaN(got) && math.IsNaN(want) || near(got, want) || math.Abs(got-want) < 1e-6
 			})
 		}
@@ -542,7 +542,7 @@ func (x *exported) markdown(r io.Reader) error {
 		}
 		for i, n := range []string{"average", "max", "min", "sd", "median"} {
 			got, err := strconv.ParseFloat(cells[2+i], 64)
-			if want := s.figure(n) * perKB; !same(orNaN(got, err == nil), want, decimals(cells[2+i], 0)) {
+			if want := s.value(n) * perKB; !same(orNaN(got, err == nil), want, decimals(cells[2+i], 0)) {
 				x.find("treatment %s: %s is %s, by the journals %.9g", name, n, cells[2+i], want)
 			}
 		}

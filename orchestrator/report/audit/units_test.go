@@ -3,7 +3,7 @@ package audit
 import "testing"
 
 // Files of earlier versions have a fixed number of decimals and name no unit.
-func TestWrittenFigures(t *testing.T) {
+func TestWrittenValues(t *testing.T) {
 	for _, c := range []struct {
 		text  string
 		least int

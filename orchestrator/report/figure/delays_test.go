@@ -41,7 +41,7 @@ func TestDelaysShowEveryRow(t *testing.T) {
 	// A driver without percentiles.
 	for i := range ds.Runs {
 		for k := range ds.Runs[i].Trials {
-			ds.Runs[i].Trials[k].Attempts[0].Probes[0].Figures.Delay.PercentilesNS = nil
+			ds.Runs[i].Trials[k].Attempts[0].Probes[0].Metrics.Delay.PercentilesNS = nil
 		}
 	}
 	if s := drawn(t, Delays, ds); !strings.Contains(s, "no distribution was measured") || checkSVG(t, s)["path"] != 0 {

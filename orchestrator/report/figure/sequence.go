@@ -155,7 +155,7 @@ func (l *sequenceLine) draw(c *canvas, f *frame) {
 	for i, p := range l.points {
 		if again += p.again; again > 0 && points[i][0]-marked >= closest {
 			x, y := points[i][0], points[i][1]
-			c.add(`<path d="M%s %sv10" stroke="%s" stroke-width="1.2"><title>%s</title></path>`, px(x), px(max(y-5, 0)), l.look.colour, escape(fmt.Sprintf("%s: %s sent again by %s s", l.hint, wording.Plural(int(again), "packet", "packets"), wording.Figure(&p.seconds))))
+			c.add(`<path d="M%s %sv10" stroke="%s" stroke-width="1.2"><title>%s</title></path>`, px(x), px(max(y-5, 0)), l.look.colour, escape(fmt.Sprintf("%s: %s sent again by %s s", l.hint, wording.Plural(int(again), "packet", "packets"), wording.Number(&p.seconds))))
 			marked, again = x, 0
 		}
 	}
@@ -164,5 +164,5 @@ func (l *sequenceLine) draw(c *canvas, f *frame) {
 		c.cross(at[0], at[1], l.look.colour, l.hint+": "+l.failed)
 		return
 	}
-	c.marker(l.look.marker, at[0], at[1], l.look.colour, fmt.Sprintf("%s: %s KB after %s s", l.hint, wording.Figure(&last.kb), wording.Figure(&last.seconds)))
+	c.marker(l.look.marker, at[0], at[1], l.look.colour, fmt.Sprintf("%s: %s KB after %s s", l.hint, wording.Number(&last.kb), wording.Number(&last.seconds)))
 }

@@ -26,7 +26,7 @@ const (
 func family(c *report.Chart) string { return c.Group + "\x00" + string(c.Metric) + "\x00" + c.Axis }
 
 // figures are all that the y axis must reach.
-func figures(c *report.Chart) (ys []float64) {
+func values(c *report.Chart) (ys []float64) {
 	add := func(x *float64) {
 		if x != nil {
 			ys = append(ys, *x)
@@ -65,7 +65,7 @@ func Curves(v *report.Analysis) ([]byte, error) {
 	charts := v.Charts()
 	reach := map[string][]float64{}
 	for _, c := range charts {
-		reach[family(c)] = append(reach[family(c)], figures(c)...)
+		reach[family(c)] = append(reach[family(c)], values(c)...)
 	}
 	part := partOf(v, len(charts))
 	charts = charts[part.first:part.end]
@@ -236,7 +236,7 @@ func drawLimits(c *canvas, f *frame, ch *report.Chart, l *report.Curve, colour s
 	}
 }
 
-func drawPublished(c *canvas, f *frame, x float64, p *plan.Figure, colour, label string) {
+func drawPublished(c *canvas, f *frame, x float64, p *plan.PublishedValue, colour, label string) {
 	hint := fmt.Sprintf("published: %s: %s (%s)", label, report.PublishedText(p), p.Source)
 	if p.Value != nil {
 		c.hollow(x, f.py(*p.Value), colour, hint)

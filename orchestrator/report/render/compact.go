@@ -45,7 +45,7 @@ func writeCompact(b *strings.Builder, v *report.Analysis) {
 		g.write(b, rate)
 	}
 	b.WriteString("\n")
-	published := len(v.Dataset.Figures) > 0 || slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasPublished) })
+	published := len(v.Dataset.PublishedValues) > 0 || slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasPublished) })
 	legend := rate.Name + " (" + rate.Meaning() + "): average ± half of the 95 % interval (Student's t). ×: ratio to the first treatment by iteration (Hodges–Lehmann); * is p < 0.05 (Wilcoxon signed-rank of the same ratios, Holm-corrected)."
 	if slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasIdeal) }) {
 		legend += idealLegend
@@ -177,7 +177,7 @@ func (g *compactGroup) rows(axes []string, coded bool, rate wording.RateUnit) (r
 				}
 				continue
 			}
-			rows = append(rows, append(append(slices.Clone(place), compactFigures(r, coded, rate)...), note))
+			rows = append(rows, append(append(slices.Clone(place), compactValues(r, coded, rate)...), note))
 			clear(place)
 			note = ""
 		}
@@ -189,7 +189,7 @@ func (g *compactGroup) rows(axes []string, coded bool, rate wording.RateUnit) (r
 }
 
 // compactFigures are a treatment's name and figures.
-func compactFigures(r *report.Row, coded bool, rate wording.RateUnit) []string {
+func compactValues(r *report.Row, coded bool, rate wording.RateUnit) []string {
 	half := wording.None
 	if r.MeanCI != nil && r.AverageKBps != nil {
 		h := r.MeanCI.High - *r.AverageKBps // the lower half may be cut off at 0
@@ -197,7 +197,7 @@ func compactFigures(r *report.Row, coded bool, rate wording.RateUnit) []string {
 	}
 	ratio := ""
 	if c := r.Comparison; c != nil {
-		ratio = wording.Figure(c.Ratio)
+		ratio = wording.Number(c.Ratio)
 		if c.PHolm != nil && *c.PHolm < 0.05 {
 			ratio += "*"
 		}

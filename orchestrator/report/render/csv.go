@@ -130,7 +130,7 @@ func (c *summaryList) pub(name string, value func(*report.Published) *float64) {
 func summaryColumns() []column[summaryRow] {
 	var c summaryList
 	c.runColumns()
-	c.figureColumns()
+	c.valueColumns()
 	c.comparisonColumns()
 	c.publishedColumns()
 	c.laterColumns()
@@ -170,7 +170,7 @@ func (c *summaryList) runColumns() {
 }
 
 // figureColumns are the treatment's own figures.
-func (c *summaryList) figureColumns() {
+func (c *summaryList) valueColumns() {
 	c.number("failed_share", func(r summaryRow) *float64 { return r.FailedShare })
 	c.number("failed_share_ci95_low", func(r summaryRow) *float64 { return low(r.FailedCI) })
 	c.number("failed_share_ci95_high", func(r summaryRow) *float64 { return high(r.FailedCI) })

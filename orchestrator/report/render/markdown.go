@@ -117,8 +117,8 @@ func mdComparison(b *strings.Builder, t *report.RunTable, rate wording.RateUnit)
 		r := &t.Rows[i]
 		if c := r.Comparison; c != nil {
 			rows = append(rows, []string{
-				md(r.Label), fmt.Sprint(c.Pairs), rate.Write(c.DifferenceKBps), span(c.DifferenceCI, rate.Write), wording.PValue(c.DifferenceP), wording.Figure(c.Ratio), span(c.RatioCI, wording.Figure), wording.PValue(c.P),
-				wording.PValue(c.PHolm), wording.Figure(c.RankBiserial), wording.Decimals(c.GainPercent, 1) + " %",
+				md(r.Label), fmt.Sprint(c.Pairs), rate.Write(c.DifferenceKBps), span(c.DifferenceCI, rate.Write), wording.PValue(c.DifferenceP), wording.Number(c.Ratio), span(c.RatioCI, wording.Number), wording.PValue(c.P),
+				wording.PValue(c.PHolm), wording.Number(c.RankBiserial), wording.Decimals(c.GainPercent, 1) + " %",
 			})
 		}
 	}

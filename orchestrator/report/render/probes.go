@@ -26,7 +26,7 @@ func (r probeLine) beside() string { return r.run.Sheet.Trials[r.trial.Index].Be
 func probeColumns() []column[probeLine] {
 	count := func(name string, of func(probeLine) int64) column[probeLine] {
 		return column[probeLine]{name, func(r probeLine) string {
-			if r.Figures == nil {
+			if r.Metrics == nil {
 				return ""
 			}
 			return strconv.FormatInt(of(r), 10)
@@ -35,10 +35,10 @@ func probeColumns() []column[probeLine] {
 	ms := func(x float64) string { return nine(&x) }
 	delay := func(name string, of func(report.DelaysMS) float64) column[probeLine] {
 		return column[probeLine]{name, func(r probeLine) string {
-			if r.Figures == nil || r.Figures.Delay == nil {
+			if r.Metrics == nil || r.Metrics.Delay == nil {
 				return ""
 			}
-			return ms(of(r.run.ProbeClock.Of(r.From).Correct(r.Figures.Delay)))
+			return ms(of(r.run.ProbeClock.Of(r.From).Correct(r.Metrics.Delay)))
 		}}
 	}
 	return []column[probeLine]{
@@ -73,49 +73,49 @@ func probeColumns() []column[probeLine] {
 		{"reason", func(r probeLine) string { return r.Reason }},
 		{"message", func(r probeLine) string { return r.Message }},
 		{"elapsed_s", func(r probeLine) string {
-			if r.Figures == nil {
+			if r.Metrics == nil {
 				return ""
 			}
 			return seconds(r.Elapsed)
 		}},
-		count("offered_packets", func(r probeLine) int64 { return r.Figures.Sent + r.Figures.Unsent }),
-		count("unsent_packets", func(r probeLine) int64 { return r.Figures.Unsent }),
-		count("sent_packets", func(r probeLine) int64 { return r.Figures.Sent }),
-		count("received_packets", func(r probeLine) int64 { return r.Figures.Received }),
-		count("lost_packets", func(r probeLine) int64 { return r.Figures.Lost }),
-		count("loss_bursts", func(r probeLine) int64 { return r.Figures.LossBursts }),
-		count("longest_loss_burst_packets", func(r probeLine) int64 { return r.Figures.LongestLossBurst }),
-		count("duplicated_packets", func(r probeLine) int64 { return r.Figures.Duplicated }),
-		count("reordered_packets", func(r probeLine) int64 { return r.Figures.Reordered }),
-		count("stray_packets", func(r probeLine) int64 { return r.Figures.Strays }),
-		count("sent_bytes", func(r probeLine) int64 { return r.Figures.SentBytes }),
-		count("received_bytes", func(r probeLine) int64 { return r.Figures.ReceivedBytes }),
+		count("offered_packets", func(r probeLine) int64 { return r.Metrics.Sent + r.Metrics.Unsent }),
+		count("unsent_packets", func(r probeLine) int64 { return r.Metrics.Unsent }),
+		count("sent_packets", func(r probeLine) int64 { return r.Metrics.Sent }),
+		count("received_packets", func(r probeLine) int64 { return r.Metrics.Received }),
+		count("lost_packets", func(r probeLine) int64 { return r.Metrics.Lost }),
+		count("loss_bursts", func(r probeLine) int64 { return r.Metrics.LossBursts }),
+		count("longest_loss_burst_packets", func(r probeLine) int64 { return r.Metrics.LongestLossBurst }),
+		count("duplicated_packets", func(r probeLine) int64 { return r.Metrics.Duplicated }),
+		count("reordered_packets", func(r probeLine) int64 { return r.Metrics.Reordered }),
+		count("stray_packets", func(r probeLine) int64 { return r.Metrics.Strays }),
+		count("sent_bytes", func(r probeLine) int64 { return r.Metrics.SentBytes }),
+		count("received_bytes", func(r probeLine) int64 { return r.Metrics.ReceivedBytes }),
 		delay("delay_min_ms", func(d report.DelaysMS) float64 { return d.Min }),
 		delay("delay_mean_ms", func(d report.DelaysMS) float64 { return d.Mean }),
 		delay("delay_p50_ms", func(d report.DelaysMS) float64 { return d.P50 }),
 		delay("delay_p95_ms", func(d report.DelaysMS) float64 { return d.P95 }),
 		delay("delay_p99_ms", func(d report.DelaysMS) float64 { return d.P99 }),
 		delay("delay_max_ms", func(d report.DelaysMS) float64 { return d.Max }),
-		jitterColumn("jitter_mean_ms", func(r probeLine) int64 { return r.Figures.JitterMeanNS }, ms),
-		jitterColumn("jitter_max_ms", func(r probeLine) int64 { return r.Figures.JitterMaxNS }, ms),
+		jitterColumn("jitter_mean_ms", func(r probeLine) int64 { return r.Metrics.JitterMeanNS }, ms),
+		jitterColumn("jitter_max_ms", func(r probeLine) int64 { return r.Metrics.JitterMaxNS }, ms),
 		{"clocks", func(r probeLine) string { return clockWord(&r.run.ProbeClock) }},
 		{"arrivals", func(r probeLine) string {
 			switch {
-			case r.Figures == nil:
+			case r.Metrics == nil:
 				return ""
-			case r.Figures.ProcessTimes:
+			case r.Metrics.ProcessTimes:
 				return "driver"
 			}
 			return "kernel"
 		}},
 		{"uncertainty_ms", func(r probeLine) string {
-			if r.Figures == nil || r.run.ProbeClock.Unknown != "" {
+			if r.Metrics == nil || r.run.ProbeClock.Unknown != "" {
 				return ""
 			}
-			return ms(float64(r.run.ProbeClock.Uncertainty.Nanoseconds()+r.Figures.ClockStepNS) / 1e6)
+			return ms(float64(r.run.ProbeClock.Uncertainty.Nanoseconds()+r.Metrics.ClockStepNS) / 1e6)
 		}},
 		{"caveat", func(r probeLine) string {
-			if r.Figures != nil && r.attempt.Unloads(r.beside()) {
+			if r.Metrics != nil && r.attempt.Unloads(r.beside()) {
 				return report.UnloadedNote
 			}
 			return ""
@@ -126,7 +126,7 @@ func probeColumns() []column[probeLine] {
 
 func jitterColumn(name string, of func(probeLine) int64, ms func(float64) string) column[probeLine] {
 	return column[probeLine]{name, func(r probeLine) string {
-		if r.Figures == nil || r.Figures.Delay == nil {
+		if r.Metrics == nil || r.Metrics.Delay == nil {
 			return ""
 		}
 		return ms(float64(of(r)) / 1e6)

@@ -315,7 +315,7 @@ func FuzzReadJSON(f *testing.F) {
 	for i := range few.Runs {
 		few.Runs[i].Trials, few.Runs[i].Provenance = few.Runs[i].Trials[:4], nil
 	}
-	few.Figures = append(few.Figures, plan.Figure{Group: "loss", Metric: plan.MetricGain, Reference: "sack", AtLeast: reporttest.Ptr(-1e308), AtMost: reporttest.Ptr(1e308)})
+	few.PublishedValues = append(few.PublishedValues, plan.PublishedValue{Group: "loss", Metric: plan.MetricGain, Reference: "sack", AtLeast: reporttest.Ptr(-1e308), AtMost: reporttest.Ptr(1e308)})
 	for _, ds := range []*report.Dataset{reporttest.Campaign(reporttest.NewRun("r", "x", "X", "y", "Y", 1000, 1, reporttest.Cubic, reporttest.Haul)), few, {}} {
 		b, err := As(ds, "json", report.Options{})
 		if err != nil {
@@ -542,7 +542,7 @@ func TestSlowRadios(t *testing.T) {
 					t.Errorf("%s: %q is not in it:\n%s", format, want, s)
 				}
 			}
-			text := wording.Figure(&bytes)
+			text := wording.Number(&bytes)
 			in("table", "  "+text+"  ")
 			in("table", "B/s  ")
 			in("markdown", "| Treatment | Valid | Average, B/s |")
@@ -551,10 +551,10 @@ func TestSlowRadios(t *testing.T) {
 			in("latex", "& "+text+" ")
 			in("csv", ","+nine(r.AverageKBps)+","+nine(r.MaxKBps)+","+nine(r.MinKBps)+","+nine(r.SDKBps)+",")
 			in("svg", "Throughput (B/s)")
-			in("svg", "iteration 1: "+wording.Figure(first(ds, i, r.Treatment))+" B/s")
+			in("svg", "iteration 1: "+wording.Number(first(ds, i, r.Treatment))+" B/s")
 			in("cdf-svg", "Throughput (B/s)")
-			if len(nine(r.AverageKBps)) < 11 || strings.Trim(wording.Figure(r.SDKBps), "0.") == "" {
-				t.Errorf("%s, SD %s", nine(r.AverageKBps), wording.Figure(r.SDKBps))
+			if len(nine(r.AverageKBps)) < 11 || strings.Trim(wording.Number(r.SDKBps), "0.") == "" {
+				t.Errorf("%s, SD %s", nine(r.AverageKBps), wording.Number(r.SDKBps))
 			}
 		}
 	}

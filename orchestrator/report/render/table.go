@@ -220,7 +220,7 @@ func comparisonCells(t *report.RunTable, r *report.Row) []string {
 	case r.Comparison == nil:
 		return []string{wording.None, wording.None}
 	}
-	return []string{wording.Figure(r.Comparison.Ratio), wording.PValue(r.Comparison.PHolm)}
+	return []string{wording.Number(r.Comparison.Ratio), wording.PValue(r.Comparison.PHolm)}
 }
 
 const (

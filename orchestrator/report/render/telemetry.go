@@ -26,7 +26,7 @@ func telemetryColumns() []column[telemetryRow] {
 		{"node", func(r telemetryRow) string { return r.Node }},
 		{"role", func(r telemetryRow) string { return r.Role }},
 		{"source", func(r telemetryRow) string { return r.Source }},
-		{"figure", func(r telemetryRow) string { return r.Figure }},
+		{"figure", func(r telemetryRow) string { return r.Metric }},
 		{"unit", func(r telemetryRow) string { return r.Unit }},
 		{"readings", func(r telemetryRow) string { return whole(r.Readings) }},
 		{"minimum", func(r telemetryRow) string { return number(r.Minimum) }},

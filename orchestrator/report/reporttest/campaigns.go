@@ -126,8 +126,8 @@ func Eventful() *report.Dataset {
 	Spoil(&one.Trials[6], journal.Failed, "exited", "the driver said \"what, now?\"\r\nand left, | & <gone> 100 %_\x1b[31m", false)
 	one.Trials[9].Attempts[0].Verified = false
 	one.Trials[0].Attempts[0].Telemetry = []report.Telemetry{
-		{Node: "client", Role: "client", Source: "radio", Figure: "snr", Unit: "dB", Readings: 2, Minimum: 11.5, Mean: 12.25, Maximum: 13},
-		{Node: "server", Role: "server", Source: "host \"power\"", Figure: "battery", Minimum: 0.81, Mean: 0.81, Maximum: 0.81},
+		{Node: "client", Role: "client", Source: "radio", Metric: "snr", Unit: "dB", Readings: 2, Minimum: 11.5, Mean: 12.25, Maximum: 13},
+		{Node: "server", Role: "server", Source: "host \"power\"", Metric: "battery", Minimum: 0.81, Mean: 0.81, Maximum: 0.81},
 	}
 	trial, flow := 4, 0
 	one.Breaches = []report.Breach{

@@ -49,7 +49,7 @@ func addCalls(r *report.Run) {
 		for i := range t.Attempts { // as the store has it beside probes
 			t.Attempts[i].Ideal, t.Attempts[i].CodedBound = 0, 0
 		}
-		t.Attempts[len(t.Attempts)-1].Probes = []report.Probe{{Treatment: "voice", From: p.From, To: p.To, Verdict: journal.Succeeded, Elapsed: 60e9, Figures: callFigures(spec.Iteration, load)}}
+		t.Attempts[len(t.Attempts)-1].Probes = []report.Probe{{Treatment: "voice", From: p.From, To: p.To, Verdict: journal.Succeeded, Elapsed: 60e9, Metrics: callMetrics(spec.Iteration, load)}}
 		s.Trials, r.Trials = append(s.Trials, spec), append(r.Trials, t)
 	}
 	for i := range trials {
@@ -66,8 +66,8 @@ func addCalls(r *report.Run) {
 }
 
 // callFigures are those of a call whose queueing delay is exponential, with a mean in ms.
-func callFigures(iteration int, load float64) *contract.ProbeFigures {
-	f := &contract.ProbeFigures{Sent: 3000, Received: 2970, Lost: 30, SentBytes: 3000 * 172, ReceivedBytes: 2970 * 172, LossBursts: 20, LongestLossBurst: 4,
+func callMetrics(iteration int, load float64) *contract.ProbeMetrics {
+	f := &contract.ProbeMetrics{Sent: 3000, Received: 2970, Lost: 30, SentBytes: 3000 * 172, ReceivedBytes: 2970 * 172, LossBursts: 20, LongestLossBurst: 4,
 		JitterMeanNS: int64(load * 1e4), JitterMaxNS: int64(load * 1e5), Delay: &contract.Delays{}}
 	d := f.Delay
 	for p := range contract.DelayPercentiles {

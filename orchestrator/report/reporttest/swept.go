@@ -27,7 +27,7 @@ func Swept() *report.Dataset {
 	ds.Plan = "sweeps"
 	addBandwidths(ds)
 	addLosses(ds)
-	ds.Figures = sweptFigures()
+	ds.PublishedValues = sweptPublished()
 	return ds
 }
 
@@ -88,11 +88,11 @@ func addLosses(ds *report.Dataset) {
 }
 
 // sweptFigures has a published figure of each form.
-func sweptFigures() []plan.Figure {
+func sweptPublished() []plan.PublishedValue {
 	half, few, change, at := 0.5, 0.04, -70.0, 0.3
 	eighty := 80.0
 	big := []plan.Condition{On("size", "1000000 B"), On("bandwidth", "1 Mbit/s")}
-	return []plan.Figure{
+	return []plan.PublishedValue{
 		{Group: "test-1", Where: big, Treatment: "radio-newrto", Metric: plan.MetricNormalised, Value: Ptr(0.61), Source: "decola-2006, section 6"},
 		{Group: "test-1", Where: big, Treatment: plan.Ideal, Metric: plan.MetricNormalised, Value: Ptr(0.65), Source: "decola-2006, section 6"},
 		{Group: "test-1", Where: big, Treatment: "lt-tcp", Metric: plan.MetricNormalised, Value: Ptr(0.6), Source: "decola-2006, section 6"},

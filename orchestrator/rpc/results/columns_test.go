@@ -33,12 +33,12 @@ func TestColumnsAreDescribed(t *testing.T) {
 }
 
 // The document describes each figure as the driver contract does.
-func TestFiguresAreDescribed(t *testing.T) {
+func TestValuesAreDescribed(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/exports.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range contract.Figures {
+	for _, f := range contract.Metrics {
 		if f.Name == contract.ElapsedNS {
 			continue // in seconds there
 		}
@@ -58,11 +58,11 @@ func TestSampleRow(t *testing.T) {
 	row := newSampleRow()
 	row.ofTrial("r-1", &store.Trial{Trial: 4, Iteration: 2, Treatment: "cubic"})
 	s := &store.Sample{At: time.Date(2026, 3, 14, 15, 9, 26, 535_000_000, time.UTC), RunID: "r-1", Attempt: 1, Flow: 3, Side: "client",
-		Figures: contract.Sample{ElapsedNS: 1_234_567_890, SentBytes: 10}}
+		Metrics: contract.Sample{ElapsedNS: 1_234_567_890, SentBytes: 10}}
 	for want, change := range map[string]func(){
 		"r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,,,,,,,,,,,,,\r\n": func() {},
 		`r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,9,8,7,6,5,4,3,2,1,0,1.5e+06,0.25,"{""x"": 1}"` + "\r\n": func() {
-			f := &s.Figures
+			f := &s.Metrics
 			f.AckedBytes, f.CwndBytes, f.SsthreshBytes, f.FlightBytes = new(int64(9)), new(int64(8)), new(int64(7)), new(int64(6))
 			f.SRTTUS, f.RTTVarUS, f.RTOUS = new(int64(5)), new(int64(4)), new(int64(3))
 			f.Retransmits, f.Timeouts, f.LossEvents = new(int64(2)), new(int64(1)), new(int64(0))

@@ -85,16 +85,16 @@ func TestSamplesFile(t *testing.T) {
 				x := &rows[i]
 				row := []string{run, strconv.Itoa(int(trial.Trial)), strconv.Itoa(int(trial.Iteration)), trial.Treatment, strconv.Itoa(int(x.Attempt)), strconv.Itoa(int(x.Flow)), x.Side,
 					x.At.UTC().Format(time.RFC3339Nano)}
-				for k := range contract.Figures {
-					f := &contract.Figures[k]
+				for k := range contract.Metrics {
+					f := &contract.Metrics[k]
 					cell := ""
-					if v := f.Float(&x.Figures); v != nil {
+					if v := f.Float(&x.Metrics); v != nil {
 						cell = strconv.FormatFloat(*v, 'g', -1, 64)
-					} else if n := f.Whole(&x.Figures); n != nil {
+					} else if n := f.Whole(&x.Metrics); n != nil {
 						cell = strconv.FormatInt(*n, 10)
 					}
 					if f.Name == contract.ElapsedNS {
-						cell = strconv.FormatFloat(time.Duration(x.Figures.ElapsedNS).Seconds(), 'f', 6, 64)
+						cell = strconv.FormatFloat(time.Duration(x.Metrics.ElapsedNS).Seconds(), 'f', 6, 64)
 					}
 					row = append(row, cell)
 				}

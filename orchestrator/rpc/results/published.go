@@ -36,6 +36,6 @@ func (s *Service) addPublished(ctx context.Context, ds *report.Dataset) error {
 		ds.Published = append(ds.Published, report.PublishedRow{Group: r.Group, Where: r.Where, Topology: r.Topology, Radio: r.Radio, Treatment: r.Treatment, N: r.N,
 			AvgKBps: r.Average, MaxKBps: r.Maximum, MinKBps: r.Minimum, SDKBps: r.SD, Source: r.Source})
 	}
-	ds.Figures = p.Figures
+	ds.PublishedValues = p.PublishedValues
 	return nil
 }

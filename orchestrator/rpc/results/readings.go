@@ -50,7 +50,7 @@ func writeReadings(ctx context.Context, st *store.Store, runs []store.RunHeadsRo
 			if r.Trial != nil {
 				trial, attempt, since = strconv.Itoa(r.Trial.Index), strconv.Itoa(r.Attempt.Attempt), strconv.FormatFloat(r.Since.Seconds(), 'f', 6, 64)
 			}
-			return w.Write(wording.Cells([]string{run.ID, r.Node, r.Role, r.Source, r.Kind, r.Figure, value, r.Unit, counter, r.At.UTC().Format(time.RFC3339Nano),
+			return w.Write(wording.Cells([]string{run.ID, r.Node, r.Role, r.Source, r.Kind, r.Metric, value, r.Unit, counter, r.At.UTC().Format(time.RFC3339Nano),
 				trial, attempt, since, wording.Clean(r.Error)}))
 		})
 		if err != nil {

@@ -192,7 +192,7 @@ func (s *Service) ownScopes(ctx context.Context, ids []string) ([]store.Scope, e
 
 // figures reads what ids name, in their order, with the published figures of
 // their plans. What no id names is the newest campaign.
-func (s *Service) figures(ctx context.Context, ids []string) ([]store.Figures, error) {
+func (s *Service) values(ctx context.Context, ids []string) ([]store.Measured, error) {
 	if len(ids) == 0 {
 		ids = []string{""}
 	}
@@ -200,7 +200,7 @@ func (s *Service) figures(ctx context.Context, ids []string) ([]store.Figures, e
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.cfg.Store.Figures(ctx, scopes)
+	all, err := s.cfg.Store.Measured(ctx, scopes)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (s *Service) figures(ctx context.Context, ids []string) ([]store.Figures, e
 }
 
 func (s *Service) Summarize(ctx context.Context, req *connect.Request[linktrialv1.SummarizeRequest]) (*connect.Response[linktrialv1.SummarizeResponse], error) {
-	all, err := s.figures(ctx, req.Msg.Ids)
+	all, err := s.values(ctx, req.Msg.Ids)
 	if err != nil {
 		return nil, s.answer(ctx, "summarize", err)
 	}

@@ -22,14 +22,14 @@ const samplesCSV = "samples-csv"
 // samplesHeader is the columns of samples.csv.
 func samplesHeader() []string {
 	out := []string{"run", "trial", "iteration", "treatment", "attempt", "flow", "side", "at"}
-	for i := range contract.Figures {
-		out = append(out, figureHeader(&contract.Figures[i]))
+	for i := range contract.Metrics {
+		out = append(out, metricHeader(&contract.Metrics[i]))
 	}
 	return append(out, "more")
 }
 
 // figureHeader is a figure's column in samples.csv: its name, but the time is in seconds.
-func figureHeader(f *contract.Figure) string {
+func metricHeader(f *contract.Metric) string {
 	if f.Name == contract.ElapsedNS {
 		return "elapsed_s"
 	}
@@ -164,8 +164,8 @@ func (r *sampleRow) ofTrial(run string, t *store.Trial) {
 func (r *sampleRow) of(s *store.Sample) []byte {
 	if r.sample != s {
 		r.sample, r.fields = s, r.fields[:0]
-		for i := range contract.Figures {
-			r.fields = append(r.fields, contract.Figures[i].Field(&s.Figures))
+		for i := range contract.Metrics {
+			r.fields = append(r.fields, contract.Metrics[i].Field(&s.Metrics))
 		}
 	}
 	b := append(r.row[:0], r.head...)
@@ -173,8 +173,8 @@ func (r *sampleRow) of(s *store.Sample) []byte {
 	b = strconv.AppendInt(append(b, ','), int64(s.Flow), 10)
 	b = append(append(b, ','), r.cell(s.Side)...)
 	b = s.At.UTC().AppendFormat(append(b, ','), time.RFC3339Nano)
-	for i := range contract.Figures {
-		b = appendFigure(append(b, ','), &contract.Figures[i], r.fields[i])
+	for i := range contract.Metrics {
+		b = appendMetric(append(b, ','), &contract.Metrics[i], r.fields[i])
 	}
 	b = append(b, ',')
 	if s.More != nil {
@@ -185,7 +185,7 @@ func (r *sampleRow) of(s *store.Sample) []byte {
 }
 
 // appendFigure appends nothing where the protocol does not know the figure.
-func appendFigure(b []byte, f *contract.Figure, field any) []byte {
+func appendMetric(b []byte, f *contract.Metric, field any) []byte {
 	switch p := field.(type) {
 	case *int64:
 		if f.Name == contract.ElapsedNS {

@@ -26,9 +26,9 @@ func newParquetSamples(out io.Writer) (*parquetSamples, error) {
 		c := parquetfile.Column{Name: name} // a text: more
 		if i < len(sampleKinds) {
 			c.Kind = sampleKinds[i]
-		} else if k := i - len(sampleKinds); k < len(contract.Figures) {
+		} else if k := i - len(sampleKinds); k < len(contract.Metrics) {
 			c.Kind = parquetfile.KindWhole
-			if f := &contract.Figures[k]; f.Real || f.Name == contract.ElapsedNS {
+			if f := &contract.Metrics[k]; f.Real || f.Name == contract.ElapsedNS {
 				c.Kind = parquetfile.KindNumber
 			}
 		}
@@ -43,15 +43,15 @@ func (p *parquetSamples) ofTrial(run string, t *store.Trial) {
 
 func (p *parquetSamples) write(s *store.Sample) error {
 	cells := append(p.cells[:4], parquetfile.Whole(int64(s.Attempt)), parquetfile.Whole(int64(s.Flow)), parquetfile.Text(s.Side), parquetfile.Instant(s.At))
-	for i := range contract.Figures {
-		cells = append(cells, metric(&contract.Figures[i], &s.Figures))
+	for i := range contract.Metrics {
+		cells = append(cells, metric(&contract.Metrics[i], &s.Metrics))
 	}
 	return p.file.Write(append(cells, parquetfile.Text(string(s.More))))
 }
 
 func (p *parquetSamples) close() error { return p.file.Close() }
 
-func metric(f *contract.Figure, s *contract.Sample) parquetfile.Value {
+func metric(f *contract.Metric, s *contract.Sample) parquetfile.Value {
 	if x := f.Float(s); x != nil {
 		return parquetfile.Number(*x)
 	}

@@ -58,7 +58,7 @@ func asSeries(rows []store.Sample) (out []report.Series) {
 			out = append(out, report.Series{Trial: int(s.Trial), Attempt: int(s.Attempt), Flow: int(s.Flow)})
 			last++
 		}
-		x := &s.Figures
+		x := &s.Metrics
 		p := report.SeriesPoint{Elapsed: time.Duration(x.ElapsedNS), Bytes: x.SentBytes, Sent: x.AckedBytes == nil, Retransmits: x.Retransmits}
 		if x.AckedBytes != nil {
 			p.Bytes = *x.AckedBytes

@@ -243,7 +243,7 @@ func (x *seriesReader) flow(ctx context.Context, f *linktrialv1.FlowSeries, offs
 	if err != nil || window.Samples == 0 {
 		return err
 	}
-	c := &sampleColumns{thin: downsample.New(float64(window.FirstNs)/1e9, float64(window.LastNs)/1e9, window.Samples, x.points), begins: of.FromNs == 0, figures: seriesFigures()}
+	c := &sampleColumns{thin: downsample.New(float64(window.FirstNs)/1e9, float64(window.LastNs)/1e9, window.Samples, x.points), begins: of.FromNs == 0, values: seriesMetrics()}
 	if err := x.st.EachSample(ctx, of, window, c.add); err != nil {
 		return err
 	}
@@ -258,21 +258,21 @@ func (x *seriesReader) flow(ctx context.Context, f *linktrialv1.FlowSeries, offs
 
 // seriesFigures are the columns that samples of every protocol have: all
 // figures but the time, over which they are drawn.
-func seriesFigures() []contract.Figure {
-	return slices.DeleteFunc(slices.Clone(contract.Figures), func(f contract.Figure) bool { return f.Name == contract.ElapsedNS })
+func seriesMetrics() []contract.Metric {
+	return slices.DeleteFunc(slices.Clone(contract.Metrics), func(f contract.Metric) bool { return f.Name == contract.ElapsedNS })
 }
 
 // throughput is the one column that is computed.
-var throughput = contract.Figure{Name: "throughput", Unit: "B/s", Kind: contract.Gauge}
+var throughput = contract.Metric{Name: "throughput", Unit: "B/s", Kind: contract.Gauge}
 
 // sampleColumns turns samples into columns: the throughput, the figures, and
 // what only this protocol has.
 type sampleColumns struct {
-	thin    *downsample.Series
-	begins  bool // the first sample is the flow's first
-	figures []contract.Figure
-	row     []float64
-	more    []string // names of the columns after the figures
+	thin   *downsample.Series
+	begins bool // the first sample is the flow's first
+	values []contract.Metric
+	row    []float64
+	more   []string // names of the columns after the figures
 
 	samples     int
 	before, now passed // the last two samples
@@ -282,10 +282,10 @@ type sampleColumns struct {
 type passed struct{ at, sent, acked float64 }
 
 func (c *sampleColumns) add(s *store.Sample) error {
-	at := float64(s.Figures.ElapsedNS) / 1e9
-	c.row = append(c.row[:0], c.rate(at, &s.Figures))
-	for i := range c.figures {
-		c.row = append(c.row, c.figures[i].Value(&s.Figures))
+	at := float64(s.Metrics.ElapsedNS) / 1e9
+	c.row = append(c.row[:0], c.rate(at, &s.Metrics))
+	for i := range c.values {
+		c.row = append(c.row, c.values[i].Value(&s.Metrics))
 	}
 	if s.More != nil {
 		var more map[string]float64
@@ -340,16 +340,16 @@ func (c *sampleColumns) rate(at float64, s *contract.Sample) float64 {
 func (c *sampleColumns) fill(f *linktrialv1.FlowSeries) {
 	at, columns := c.thin.Columns()
 	f.At = at
-	figures := append([]contract.Figure{throughput}, c.figures...)
+	measured := append([]contract.Metric{throughput}, c.values...)
 	for i, values := range columns {
 		if !slices.ContainsFunc(values, func(x float64) bool { return !math.IsNaN(x) }) {
 			continue
 		}
 		column := &linktrialv1.Column{Values: values}
-		if i < len(figures) {
-			column.Name, column.Unit, column.Kind = figures[i].Name, figures[i].Unit, string(figures[i].Kind)
+		if i < len(measured) {
+			column.Name, column.Unit, column.Kind = measured[i].Name, measured[i].Unit, string(measured[i].Kind)
 		} else {
-			column.Name = c.more[i-len(figures)]
+			column.Name = c.more[i-len(measured)]
 		}
 		f.Columns = append(f.Columns, column)
 	}

@@ -104,7 +104,7 @@ func asTreatment(r *report.Row, attempted int32) *linktrialv1.TreatmentSummary {
 		}
 	}
 	if p := r.Published; p != nil {
-		out.Published = &linktrialv1.PublishedFigure{Average: p.AvgKBps * unit.KB, Sd: p.SDKBps * unit.KB, Min: p.MinKBps * unit.KB, Max: p.MaxKBps * unit.KB, N: int32(p.N), Source: p.Source}
+		out.Published = &linktrialv1.PublishedValue{Average: p.AvgKBps * unit.KB, Sd: p.SDKBps * unit.KB, Min: p.MinKBps * unit.KB, Max: p.MaxKBps * unit.KB, N: int32(p.N), Source: p.Source}
 	}
 	for _, f := range r.Failures {
 		name := f.Reason

@@ -30,7 +30,7 @@ var sweepMetrics = []struct {
 }
 
 func (s *Service) Sweep(ctx context.Context, req *connect.Request[linktrialv1.SweepRequest]) (*connect.Response[linktrialv1.SweepResponse], error) {
-	all, err := s.figures(ctx, []string{req.Msg.CampaignId})
+	all, err := s.values(ctx, []string{req.Msg.CampaignId})
 	if err != nil {
 		return nil, s.answer(ctx, "sweep", err)
 	}

@@ -1,3 +1,3 @@
 -- name: InvalidAttempts :many
--- The attempts of a run whose figures must not count.
+-- The attempts of a run whose values must not count.
 SELECT * FROM invalid_attempts WHERE run_id = $1;

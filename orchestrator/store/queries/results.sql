@@ -46,24 +46,24 @@ ORDER BY c.ordinal, r.cell;
 -- name: Sheets :many
 SELECT sheet_hash, sheet FROM runs WHERE id = ANY (sqlc.arg(runs)::text[]);
 
--- name: FigureTrials :many
+-- name: MeasuredTrials :many
 SELECT * FROM trials WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial;
 
--- name: FigureAttempts :many
--- What figures are made from: no logs, and of the radio's report only the bounds.
+-- name: MeasuredAttempts :many
+-- What values are made from: no logs, and of the radio's report only the bounds.
 SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns, common_window, control, host
 FROM attempts WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial, attempt;
 
--- name: FigureFlows :many
+-- name: MeasuredFlows :many
 -- Of the last state known of the protocol, only what tables show; -1: not known.
 SELECT run_id, trial, attempt, flow, transfer, verdict, connect_ns, size_bytes, elapsed_ns, digest,
        coalesce((last_sample ->> 'retransmits')::bigint, -1)::bigint AS retransmits, coalesce((last_sample ->> 'timeouts')::bigint, -1)::bigint AS timeouts
 FROM flows WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial, attempt, flow;
 
--- name: FigureReceptions :many
+-- name: MeasuredReceptions :many
 SELECT * FROM receptions WHERE run_id = ANY (sqlc.arg(runs)::text[]) AND transfer IS NOT NULL ORDER BY seq;
 
--- name: FigureMarks :many
+-- name: MeasuredMarks :many
 SELECT * FROM invalid_attempts WHERE run_id = ANY (sqlc.arg(runs)::text[]);
 
 -- name: Trial :one

@@ -13,7 +13,7 @@ const invalidAttempts = `-- name: InvalidAttempts :many
 SELECT run_id, trial, attempt, reason, given_by, given_at FROM invalid_attempts WHERE run_id = $1
 `
 
-// The attempts of a run whose figures must not count.
+// The attempts of a run whose values must not count.
 func (q *Queries) InvalidAttempts(ctx context.Context, runID string) ([]InvalidAttempt, error) {
 	rows, err := q.db.Query(ctx, invalidAttempts, runID)
 	if err != nil {

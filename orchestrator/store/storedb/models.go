@@ -113,7 +113,7 @@ type Probe struct {
 	Message   string
 	ConnectNs *int64
 	ElapsedNs *int64
-	Figures   json.RawMessage
+	Metrics   json.RawMessage
 }
 
 type ProbeReception struct {
@@ -122,7 +122,7 @@ type ProbeReception struct {
 	Seq      int64
 	Transfer string
 	At       time.Time
-	Figures  json.RawMessage
+	Metrics  json.RawMessage
 }
 
 type Reception struct {

@@ -53,7 +53,7 @@ func (q *Queries) ProbeClocks(ctx context.Context, runs []string) ([]ProbeClocks
 }
 
 const probeReceptions = `-- name: ProbeReceptions :many
-SELECT run_id, node, seq, transfer, at, figures FROM probe_receptions WHERE run_id = ANY ($1::text[]) ORDER BY run_id, seq
+SELECT run_id, node, seq, transfer, at, metrics FROM probe_receptions WHERE run_id = ANY ($1::text[]) ORDER BY run_id, seq
 `
 
 func (q *Queries) ProbeReceptions(ctx context.Context, runs []string) ([]ProbeReception, error) {
@@ -71,7 +71,7 @@ func (q *Queries) ProbeReceptions(ctx context.Context, runs []string) ([]ProbeRe
 			&i.Seq,
 			&i.Transfer,
 			&i.At,
-			&i.Figures,
+			&i.Metrics,
 		); err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func (q *Queries) ProbeReceptions(ctx context.Context, runs []string) ([]ProbeRe
 }
 
 const probes = `-- name: Probes :many
-SELECT run_id, trial, attempt, probe, transfer, verdict, reason, message, connect_ns, elapsed_ns, figures FROM probes WHERE run_id = ANY ($1::text[]) ORDER BY run_id, trial, attempt, probe
+SELECT run_id, trial, attempt, probe, transfer, verdict, reason, message, connect_ns, elapsed_ns, metrics FROM probes WHERE run_id = ANY ($1::text[]) ORDER BY run_id, trial, attempt, probe
 `
 
 func (q *Queries) Probes(ctx context.Context, runs []string) ([]Probe, error) {
@@ -107,7 +107,7 @@ func (q *Queries) Probes(ctx context.Context, runs []string) ([]Probe, error) {
 			&i.Message,
 			&i.ConnectNs,
 			&i.ElapsedNs,
-			&i.Figures,
+			&i.Metrics,
 		); err != nil {
 			return nil, err
 		}

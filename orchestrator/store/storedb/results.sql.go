@@ -205,215 +205,6 @@ func (q *Queries) ClockOffsets(ctx context.Context, runID string) ([]ClockOffset
 	return items, nil
 }
 
-const figureAttempts = `-- name: FigureAttempts :many
-SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns, common_window, control, host
-FROM attempts WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt
-`
-
-type FigureAttemptsRow struct {
-	RunID        string
-	Trial        int32
-	Attempt      int32
-	StartedAt    time.Time
-	Verdict      *string
-	Reason       string
-	Message      string
-	DurationNs   *int64
-	IdealNs      json.RawMessage
-	CodedBoundNs json.RawMessage
-	CommonWindow json.RawMessage
-	Control      json.RawMessage
-	Host         json.RawMessage
-}
-
-// What figures are made from: no logs, and of the radio's report only the bounds.
-func (q *Queries) FigureAttempts(ctx context.Context, runs []string) ([]FigureAttemptsRow, error) {
-	rows, err := q.db.Query(ctx, figureAttempts, runs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []FigureAttemptsRow{}
-	for rows.Next() {
-		var i FigureAttemptsRow
-		if err := rows.Scan(
-			&i.RunID,
-			&i.Trial,
-			&i.Attempt,
-			&i.StartedAt,
-			&i.Verdict,
-			&i.Reason,
-			&i.Message,
-			&i.DurationNs,
-			&i.IdealNs,
-			&i.CodedBoundNs,
-			&i.CommonWindow,
-			&i.Control,
-			&i.Host,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const figureFlows = `-- name: FigureFlows :many
-SELECT run_id, trial, attempt, flow, transfer, verdict, connect_ns, size_bytes, elapsed_ns, digest,
-       coalesce((last_sample ->> 'retransmits')::bigint, -1)::bigint AS retransmits, coalesce((last_sample ->> 'timeouts')::bigint, -1)::bigint AS timeouts
-FROM flows WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt, flow
-`
-
-type FigureFlowsRow struct {
-	RunID       string
-	Trial       int32
-	Attempt     int32
-	Flow        int32
-	Transfer    string
-	Verdict     *string
-	ConnectNs   *int64
-	SizeBytes   *int64
-	ElapsedNs   *int64
-	Digest      *string
-	Retransmits int64
-	Timeouts    int64
-}
-
-// Of the last state known of the protocol, only what tables show; -1: not known.
-func (q *Queries) FigureFlows(ctx context.Context, runs []string) ([]FigureFlowsRow, error) {
-	rows, err := q.db.Query(ctx, figureFlows, runs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []FigureFlowsRow{}
-	for rows.Next() {
-		var i FigureFlowsRow
-		if err := rows.Scan(
-			&i.RunID,
-			&i.Trial,
-			&i.Attempt,
-			&i.Flow,
-			&i.Transfer,
-			&i.Verdict,
-			&i.ConnectNs,
-			&i.SizeBytes,
-			&i.ElapsedNs,
-			&i.Digest,
-			&i.Retransmits,
-			&i.Timeouts,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const figureMarks = `-- name: FigureMarks :many
-SELECT run_id, trial, attempt, reason, given_by, given_at FROM invalid_attempts WHERE run_id = ANY ($1::text[])
-`
-
-func (q *Queries) FigureMarks(ctx context.Context, runs []string) ([]InvalidAttempt, error) {
-	rows, err := q.db.Query(ctx, figureMarks, runs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []InvalidAttempt{}
-	for rows.Next() {
-		var i InvalidAttempt
-		if err := rows.Scan(
-			&i.RunID,
-			&i.Trial,
-			&i.Attempt,
-			&i.Reason,
-			&i.GivenBy,
-			&i.GivenAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const figureReceptions = `-- name: FigureReceptions :many
-SELECT run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message, packets_ns FROM receptions WHERE run_id = ANY ($1::text[]) AND transfer IS NOT NULL ORDER BY seq
-`
-
-func (q *Queries) FigureReceptions(ctx context.Context, runs []string) ([]Reception, error) {
-	rows, err := q.db.Query(ctx, figureReceptions, runs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Reception{}
-	for rows.Next() {
-		var i Reception
-		if err := rows.Scan(
-			&i.RunID,
-			&i.Node,
-			&i.Seq,
-			&i.Treatment,
-			&i.Transfer,
-			&i.At,
-			&i.SizeBytes,
-			&i.ElapsedNs,
-			&i.Digest,
-			&i.Code,
-			&i.Message,
-			&i.PacketsNs,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const figureTrials = `-- name: FigureTrials :many
-SELECT run_id, trial, iteration, treatment, verdict FROM trials WHERE run_id = ANY ($1::text[]) ORDER BY trial
-`
-
-func (q *Queries) FigureTrials(ctx context.Context, runs []string) ([]Trial, error) {
-	rows, err := q.db.Query(ctx, figureTrials, runs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Trial{}
-	for rows.Next() {
-		var i Trial
-		if err := rows.Scan(
-			&i.RunID,
-			&i.Trial,
-			&i.Iteration,
-			&i.Treatment,
-			&i.Verdict,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const flows = `-- name: Flows :many
 SELECT run_id, trial, attempt, flow, transfer, verdict, reason, message, connect_ns, size_bytes, elapsed_ns, digest, last_sample, info FROM flows WHERE run_id = $1 ORDER BY trial, attempt, flow
 `
@@ -486,6 +277,215 @@ func (q *Queries) FlowsOfTrials(ctx context.Context, arg FlowsOfTrialsParams) ([
 			&i.Digest,
 			&i.LastSample,
 			&i.Info,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const measuredAttempts = `-- name: MeasuredAttempts :many
+SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns, common_window, control, host
+FROM attempts WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt
+`
+
+type MeasuredAttemptsRow struct {
+	RunID        string
+	Trial        int32
+	Attempt      int32
+	StartedAt    time.Time
+	Verdict      *string
+	Reason       string
+	Message      string
+	DurationNs   *int64
+	IdealNs      json.RawMessage
+	CodedBoundNs json.RawMessage
+	CommonWindow json.RawMessage
+	Control      json.RawMessage
+	Host         json.RawMessage
+}
+
+// What values are made from: no logs, and of the radio's report only the bounds.
+func (q *Queries) MeasuredAttempts(ctx context.Context, runs []string) ([]MeasuredAttemptsRow, error) {
+	rows, err := q.db.Query(ctx, measuredAttempts, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MeasuredAttemptsRow{}
+	for rows.Next() {
+		var i MeasuredAttemptsRow
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Trial,
+			&i.Attempt,
+			&i.StartedAt,
+			&i.Verdict,
+			&i.Reason,
+			&i.Message,
+			&i.DurationNs,
+			&i.IdealNs,
+			&i.CodedBoundNs,
+			&i.CommonWindow,
+			&i.Control,
+			&i.Host,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const measuredFlows = `-- name: MeasuredFlows :many
+SELECT run_id, trial, attempt, flow, transfer, verdict, connect_ns, size_bytes, elapsed_ns, digest,
+       coalesce((last_sample ->> 'retransmits')::bigint, -1)::bigint AS retransmits, coalesce((last_sample ->> 'timeouts')::bigint, -1)::bigint AS timeouts
+FROM flows WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt, flow
+`
+
+type MeasuredFlowsRow struct {
+	RunID       string
+	Trial       int32
+	Attempt     int32
+	Flow        int32
+	Transfer    string
+	Verdict     *string
+	ConnectNs   *int64
+	SizeBytes   *int64
+	ElapsedNs   *int64
+	Digest      *string
+	Retransmits int64
+	Timeouts    int64
+}
+
+// Of the last state known of the protocol, only what tables show; -1: not known.
+func (q *Queries) MeasuredFlows(ctx context.Context, runs []string) ([]MeasuredFlowsRow, error) {
+	rows, err := q.db.Query(ctx, measuredFlows, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MeasuredFlowsRow{}
+	for rows.Next() {
+		var i MeasuredFlowsRow
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Trial,
+			&i.Attempt,
+			&i.Flow,
+			&i.Transfer,
+			&i.Verdict,
+			&i.ConnectNs,
+			&i.SizeBytes,
+			&i.ElapsedNs,
+			&i.Digest,
+			&i.Retransmits,
+			&i.Timeouts,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const measuredMarks = `-- name: MeasuredMarks :many
+SELECT run_id, trial, attempt, reason, given_by, given_at FROM invalid_attempts WHERE run_id = ANY ($1::text[])
+`
+
+func (q *Queries) MeasuredMarks(ctx context.Context, runs []string) ([]InvalidAttempt, error) {
+	rows, err := q.db.Query(ctx, measuredMarks, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []InvalidAttempt{}
+	for rows.Next() {
+		var i InvalidAttempt
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Trial,
+			&i.Attempt,
+			&i.Reason,
+			&i.GivenBy,
+			&i.GivenAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const measuredReceptions = `-- name: MeasuredReceptions :many
+SELECT run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message, packets_ns FROM receptions WHERE run_id = ANY ($1::text[]) AND transfer IS NOT NULL ORDER BY seq
+`
+
+func (q *Queries) MeasuredReceptions(ctx context.Context, runs []string) ([]Reception, error) {
+	rows, err := q.db.Query(ctx, measuredReceptions, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Reception{}
+	for rows.Next() {
+		var i Reception
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Node,
+			&i.Seq,
+			&i.Treatment,
+			&i.Transfer,
+			&i.At,
+			&i.SizeBytes,
+			&i.ElapsedNs,
+			&i.Digest,
+			&i.Code,
+			&i.Message,
+			&i.PacketsNs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const measuredTrials = `-- name: MeasuredTrials :many
+SELECT run_id, trial, iteration, treatment, verdict FROM trials WHERE run_id = ANY ($1::text[]) ORDER BY trial
+`
+
+func (q *Queries) MeasuredTrials(ctx context.Context, runs []string) ([]Trial, error) {
+	rows, err := q.db.Query(ctx, measuredTrials, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Trial{}
+	for rows.Next() {
+		var i Trial
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Trial,
+			&i.Iteration,
+			&i.Treatment,
+			&i.Verdict,
 		); err != nil {
 			return nil, err
 		}

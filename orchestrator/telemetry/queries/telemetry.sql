@@ -1,5 +1,5 @@
 -- name: TelemetryOf :many
--- Figures of a run by the nodes' clocks, in order of series and time; before those of a source
+-- Readings of a run by the nodes' clocks, in order of series and time; before those of a source
 -- when it could not be read, without a value.
 SELECT t.node, n.role, t.source, t.kind, t.name, t.unit, t.counter, t.at, t.value
 FROM telemetry t JOIN run_nodes n ON n.run_id = t.run_id AND n.node = t.node

@@ -89,7 +89,7 @@ type TelemetryOfRow struct {
 	Value   *float64
 }
 
-// Figures of a run by the nodes' clocks, in order of series and time; before those of a source
+// Readings of a run by the nodes' clocks, in order of series and time; before those of a source
 // when it could not be read, without a value.
 func (q *Queries) TelemetryOf(ctx context.Context, arg TelemetryOfParams) ([]TelemetryOfRow, error) {
 	rows, err := q.db.Query(ctx, telemetryOf, arg.RunID, arg.Since, arg.Until)

@@ -116,8 +116,8 @@ func (p *Probe) MeanDelay() int64 {
 func (p *Probe) Jitter() int64 { return int64(math.Round(p.jitter)) }
 
 // Figures are those of a probe of which so many packets were sent.
-func (p *Probe) Figures(sent, sentBytes int64) *contract.ProbeFigures {
-	f := &contract.ProbeFigures{
+func (p *Probe) Metrics(sent, sentBytes int64) *contract.ProbeMetrics {
+	f := &contract.ProbeMetrics{
 		Sent: sent, Received: p.received, Lost: sent - p.received, Duplicated: p.duplicated, Reordered: p.reordered,
 		SentBytes: sentBytes, ReceivedBytes: p.bytes, JitterMaxNS: int64(math.Round(p.jitterMax)),
 	}

@@ -19,11 +19,11 @@ func arrive(p *Probe, packets ...[2]int64) {
 	}
 }
 
-func TestFigures(t *testing.T) {
+func TestMetrics(t *testing.T) {
 	p := New()
 	// 3 and 4 lost, 7 lost, 2 late, 5 twice, of 9.
 	arrive(p, [2]int64{0, 10}, [2]int64{1, 10}, [2]int64{5, 30}, [2]int64{2, 90}, [2]int64{5, 31}, [2]int64{6, 20}, [2]int64{8, 40})
-	got := p.Figures(9, 900)
+	got := p.Metrics(9, 900)
 	if got.Received != 6 || got.Lost != 3 || got.LossBursts != 2 || got.LongestLossBurst != 2 || got.Duplicated != 1 || got.Reordered != 1 || got.ReceivedBytes != 600 {
 		t.Errorf("%+v", got)
 	}
@@ -43,18 +43,18 @@ func TestJitter(t *testing.T) {
 	p := New()
 	arrive(p, [2]int64{0, 10}, [2]int64{1, 10}, [2]int64{2, 26}, [2]int64{3, 58})
 	second, third := 1.0*ms, 1.0*ms+(32*ms-1.0*ms)/16
-	got := p.Figures(4, 400)
+	got := p.Metrics(4, 400)
 	if want := int64((0 + second + third) / 3); got.JitterMeanNS != want && got.JitterMeanNS != want+1 || got.JitterMaxNS != int64(third+0.5) {
 		t.Errorf("jitter %d, at most %d; expected %d, at most %.0f", got.JitterMeanNS, got.JitterMaxNS, want, third)
 	}
 }
 
 func TestNothingArrived(t *testing.T) {
-	got := New().Figures(5, 500)
+	got := New().Metrics(5, 500)
 	if got.Delay != nil || got.Lost != 5 || got.LossBursts != 1 || got.LongestLossBurst != 5 {
 		t.Errorf("%+v", got)
 	}
-	if got := New().Figures(0, 0); got.Lost != 0 || got.LossBursts != 0 {
+	if got := New().Metrics(0, 0); got.Lost != 0 || got.LossBursts != 0 {
 		t.Errorf("nothing sent: %+v", got)
 	}
 }
@@ -98,7 +98,7 @@ func TestAgainstList(t *testing.T) {
 			}
 			longest = max(longest, run)
 		}
-		got := p.Figures(sent, sent)
+		got := p.Metrics(sent, sent)
 		if got.Received != int64(len(delays)) || got.Reordered != reordered || got.Duplicated != duplicated || got.LossBursts != bursts || got.LongestLossBurst != longest {
 			t.Fatalf("seed %d: %+v", seed, got)
 		}

@@ -40,7 +40,7 @@ const (
 	Data    = 'D'
 	Stop    = 'S'
 	End     = 'E'
-	Figures = 'F'
+	Metrics = 'F'
 	Bye     = 'B'
 	Unknown = 'N'
 )
@@ -57,8 +57,8 @@ const (
 		1 + idSize,
 		1 + idSize + 4*8 + tagSize,
 		1 + idSize + tagSize
-	figureCount = 21
-	figuresSize = 1 + idSize + 8*figureCount + tagSize // without percentiles
+	metricCount = 21
+	metricsSize = 1 + idSize + 8*metricCount + tagSize // without percentiles
 
 	// HeaderSize is what a packet has before its payload.
 	HeaderSize = 24
@@ -220,7 +220,7 @@ const (
 
 // fields are the figures in the order in which they are sent. Bits of flags, the
 // first, are [hasDelays] and [processTimes].
-func fields(p *contract.ProbeFigures, d *contract.Delays, flags *int64) [figureCount]*int64 {
+func fields(p *contract.ProbeMetrics, d *contract.Delays, flags *int64) [metricCount]*int64 {
 	return [...]*int64{
 		flags, &p.Sent, &p.Unsent, &p.Received, &p.Lost, &p.Duplicated, &p.Reordered, &p.Strays, &p.SentBytes, &p.ReceivedBytes,
 		&p.LossBursts, &p.LongestLossBurst, &p.JitterMeanNS, &p.JitterMaxNS, &p.ClockStepNS,
@@ -229,7 +229,7 @@ func fields(p *contract.ProbeFigures, d *contract.Delays, flags *int64) [figureC
 }
 
 // Figures is the receiving end's answer to [Key.End].
-func (k *Key) Figures(p *contract.ProbeFigures) []byte {
+func (k *Key) Metrics(p *contract.ProbeMetrics) []byte {
 	var d contract.Delays
 	flags := int64(0)
 	if p.Delay != nil {
@@ -238,7 +238,7 @@ func (k *Key) Figures(p *contract.ProbeFigures) []byte {
 	if p.ProcessTimes {
 		flags |= processTimes
 	}
-	b := k.head(Figures)
+	b := k.head(Metrics)
 	for _, v := range fields(p, &d, &flags) {
 		b = binary.BigEndian.AppendUint64(b, uint64(*v))
 	}
@@ -251,11 +251,11 @@ func (k *Key) Figures(p *contract.ProbeFigures) []byte {
 }
 
 // ParseFigures reads [Key.Figures].
-func (k *Key) ParseFigures(b []byte) (p *contract.ProbeFigures, ok bool) {
-	if len(b) < figuresSize || !k.opened(b, Figures, len(b)) {
+func (k *Key) ParseMetrics(b []byte) (p *contract.ProbeMetrics, ok bool) {
+	if len(b) < metricsSize || !k.opened(b, Metrics, len(b)) {
 		return nil, false
 	}
-	p = &contract.ProbeFigures{}
+	p = &contract.ProbeMetrics{}
 	var d contract.Delays
 	var flags int64
 	for i, v := range fields(p, &d, &flags) {
@@ -264,7 +264,7 @@ func (k *Key) ParseFigures(b []byte) (p *contract.ProbeFigures, ok bool) {
 	if flags&hasDelays != 0 {
 		p.Delay = &d
 	}
-	rest := b[1+idSize+8*figureCount : len(b)-tagSize]
+	rest := b[1+idSize+8*metricCount : len(b)-tagSize]
 	for before := d.MinNS; len(rest) > 0; {
 		v, n := binary.Uvarint(rest)
 		if n <= 0 || len(d.PercentilesNS) == contract.DelayPercentiles {

@@ -21,12 +21,12 @@ func TestRoundTrips(t *testing.T) {
 	if got, ok := b.ParseEnd(a.End(sent)); !ok || got != sent {
 		t.Errorf("end: %+v, %t", got, ok)
 	}
-	for _, f := range []contract.ProbeFigures{
+	for _, f := range []contract.ProbeMetrics{
 		{Sent: 5, Lost: 5, LossBursts: 1, LongestLossBurst: 5},
 		{Sent: 5, Received: 4, Lost: 1, Duplicated: 2, Reordered: 1, Strays: 3, SentBytes: 500, ReceivedBytes: 400, LossBursts: 1, LongestLossBurst: 1,
 			JitterMeanNS: 6, JitterMaxNS: 8, ClockStepNS: 9, Unsent: 12, ProcessTimes: true, Delay: &contract.Delays{MinNS: -4, MeanNS: 5, P50NS: 6, P95NS: 7, P99NS: 8, MaxNS: 9, PercentilesNS: []int64{-4, -4, 5, 1 << 40}}},
 	} {
-		if got, ok := a.ParseFigures(b.Figures(&f)); !ok || !reflect.DeepEqual(*got, f) {
+		if got, ok := a.ParseMetrics(b.Metrics(&f)); !ok || !reflect.DeepEqual(*got, f) {
 			t.Errorf("figures: %+v, %t, expected %+v", got, ok, f)
 		}
 	}
@@ -80,7 +80,7 @@ func FuzzParse(f *testing.F) {
 	k := NewKey(id, 7)
 	b := make([]byte, 40)
 	k.Packet(b, 1, 5)
-	for _, seed := range [][]byte{nil, b, k.Hello(), k.Here(), k.End(Sent{1, 2, 3, 4}), k.Bye(), k.Stop(), k.Fetch(5), k.Figures(&contract.ProbeFigures{})} {
+	for _, seed := range [][]byte{nil, b, k.Hello(), k.Here(), k.End(Sent{1, 2, 3, 4}), k.Bye(), k.Stop(), k.Fetch(5), k.Metrics(&contract.ProbeMetrics{})} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -102,7 +102,7 @@ func FuzzParse(f *testing.F) {
 		k.IsStop(b)
 		k.IsBye(b)
 		k.IsUnknown(b)
-		k.ParseFigures(b)
+		k.ParseMetrics(b)
 		ParseHello(b)
 		Unknowing(b)
 	})

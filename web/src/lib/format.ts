@@ -1,7 +1,7 @@
 // Sizes, rates of radios, times and texts for people.
 import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import { timestampDate } from '@bufbuild/protobuf/wkt'
-import { figure, NOTHING } from './figure'
+import { decimal, NOTHING } from './number'
 
 /** From which number what is counted, as files and commands have it (docs/data-format.md). */
 export const NUMBERS_NOTE = 'Trials and flows are counted from 0, iterations and attempts from 1.'
@@ -11,7 +11,7 @@ export function bytes(n: number | bigint | undefined): string {
   let x = Number(n)
   for (const unit of ['B', 'KiB', 'MiB', 'GiB', 'TiB']) {
     if (Math.abs(x) < 1024 || unit === 'TiB') {
-      return `${unit === 'B' || Number.isInteger(x) ? x : figure(x, 1)} ${unit}`
+      return `${unit === 'B' || Number.isInteger(x) ? x : decimal(x, 1)} ${unit}`
     }
     x /= 1024
   }
@@ -59,8 +59,8 @@ export function seconds(s: number | undefined): string {
   if (s === undefined || !Number.isFinite(s)) return NOTHING
   const sign = s < 0 ? '−' : ''
   const x = Math.abs(s)
-  if (x < 0.9995) return `${sign}${figure(x * 1000, 0)} ms`
-  if (x < 59.95) return `${sign}${figure(x, 1)} s`
+  if (x < 0.9995) return `${sign}${decimal(x * 1000, 0)} ms`
+  if (x < 59.95) return `${sign}${decimal(x, 1)} s`
   const whole = Math.round(x)
   if (whole < 3600) return `${sign}${Math.floor(whole / 60)} min ${whole % 60} s`
   if (whole < 86400) return `${sign}${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`

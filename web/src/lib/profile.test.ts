@@ -1,23 +1,23 @@
 import { expect, it } from 'vitest'
-import { channelText, emulationRows, figureName, figureValue } from './profile'
+import { channelText, emulationRows, parameterName, parameterValue } from './profile'
 
 it.each([
   ['channel_bandwidth', 'channel bandwidth'],
   ['emulation.frame_overhead', 'frame overhead'],
   ['emulation.sites.zahl-road.rate', 'rate at zahl-road'],
-])('names %s as %s', (name, text) => expect(figureName(name)).toBe(text))
+])('names %s as %s', (name, text) => expect(parameterName(name)).toBe(text))
 
 it('writes values with their unit', () => {
   const f = { name: 'rate', source: '' }
-  expect(figureValue({ ...f, value: 4110000.0000000005, unit: 'bit/s' })).toBe('4.11 Mbit/s')
-  expect(figureValue({ ...f, value: 402.5, unit: 'MHz' })).toBe('402.5 MHz')
-  expect(figureValue({ ...f, value: 4194.304, unit: 'ms' })).toBe('4194.304 ms')
-  expect(figureValue({ ...f, value: 0.1 + 0.2, unit: 's' })).toBe('0.3 s')
-  expect(figureValue({ ...f, value: 0, unit: 'dBi', unknown: true })).toBe('not known')
+  expect(parameterValue({ ...f, value: 4110000.0000000005, unit: 'bit/s' })).toBe('4.11 Mbit/s')
+  expect(parameterValue({ ...f, value: 402.5, unit: 'MHz' })).toBe('402.5 MHz')
+  expect(parameterValue({ ...f, value: 4194.304, unit: 'ms' })).toBe('4194.304 ms')
+  expect(parameterValue({ ...f, value: 0.1 + 0.2, unit: 's' })).toBe('0.3 s')
+  expect(parameterValue({ ...f, value: 0, unit: 'dBi', unknown: true })).toBe('not known')
 })
 
 it('writes sizes exactly, in the unit that they were chosen in', () => {
-  const size = (value: number) => figureValue({ name: 'emulation.queue', source: '', value, unit: 'B' })
+  const size = (value: number) => parameterValue({ name: 'emulation.queue', source: '', value, unit: 'B' })
   expect([1048576, 65536, 1048577, 250000, 1500].map(size)).toEqual([
     '1 MiB',
     '64 KiB',

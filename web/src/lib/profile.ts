@@ -1,9 +1,9 @@
 // A radio profile as the orchestrator writes it, and its emulation for people.
 import type { Attach } from './attach'
-import { percent } from './figure'
+import { percent } from './number'
 import { bitrate, exact, exactBytes, seconds } from './format'
 
-export interface Figure {
+export interface Parameter {
   name: string
   value: number
   unit: string
@@ -65,7 +65,7 @@ export interface Profile {
   model: string
   firmware?: string
   waveform: string
-  figures: Figure[]
+  figures: Parameter[]
   notes?: string[]
   attach?: Attach
   emulation?: Emulation
@@ -176,15 +176,15 @@ function queueText(e: Emulation): string {
 }
 
 /** Figures of the emulation stand apart from those of the radio itself. */
-export const ofEmulation = (f: Figure) => f.name.startsWith('emulation.')
+export const ofEmulation = (f: Parameter) => f.name.startsWith('emulation.')
 
 /** "channel_bandwidth" → "channel bandwidth", "emulation.sites.k-lot.rate" → "rate at k-lot". */
-export function figureName(name: string): string {
+export function parameterName(name: string): string {
   const site = /^emulation\.sites\.([^.]+)\.(.*)$/.exec(name)
   return (site ? `${site[2]} at ${site[1]}` : name.replace(/^emulation\./, '')).replaceAll('_', ' ')
 }
 
-export function figureValue(f: Figure): string {
+export function parameterValue(f: Parameter): string {
   if (f.unknown) return 'not known'
   if (f.unit === 'bit/s') return bitrate(f.value)
   if (f.unit === 'B') return exactBytes(f.value)

@@ -1487,7 +1487,7 @@ type AttemptRow struct {
 	ConnectSeconds           float64                `protobuf:"fixed64,7,opt,name=connect_seconds,json=connectSeconds,proto3" json:"connect_seconds,omitempty"`
 	IdealSeconds             float64                `protobuf:"fixed64,8,opt,name=ideal_seconds,json=idealSeconds,proto3" json:"ideal_seconds,omitempty"` // 0 where unknown
 	Started                  *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=started,proto3" json:"started,omitempty"`
-	// As throughput_bytes_per_second, also of an attempt whose figure a mark
+	// As throughput_bytes_per_second, also of an attempt whose value a mark
 	// keeps from counting; 0 where it measured none.
 	MeasuredBytesPerSecond float64 `protobuf:"fixed64,10,opt,name=measured_bytes_per_second,json=measuredBytesPerSecond,proto3" json:"measured_bytes_per_second,omitempty"`
 	Mark                   *Mark   `protobuf:"bytes,11,opt,name=mark,proto3" json:"mark,omitempty"`                                                        // unset: none
@@ -1628,7 +1628,7 @@ func (x *AttemptRow) GetUndecided() []string {
 	return nil
 }
 
-// Mark is a person's decision that an attempt's figure must not count. The row has
+// Mark is a person's decision that an attempt's value must not count. The row has
 // the verdict "invalid"; the mark has the verdict of the journal.
 type Mark struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -2063,7 +2063,7 @@ func (x *JournalLine) GetReceived() *timestamppb.Timestamp {
 }
 
 // LiveSamples are new samples of one flow, columns of equal length, NaN where
-// the protocol does not know the figure.
+// the protocol does not know the metric.
 type LiveSamples struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -2567,7 +2567,7 @@ type ResultsRequest struct {
 	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`                  // a name of ResultService.ListFormats; empty: table; an unknown one is answered with all
 	MoreIds       []string               `protobuf:"bytes,3,rep,name=more_ids,json=moreIds,proto3" json:"more_ids,omitempty"` // further runs and campaigns, to compare with the first
 	Reference     string                 `protobuf:"bytes,4,opt,name=reference,proto3" json:"reference,omitempty"`            // treatment that the others are compared with; empty: the first of each run
-	Axis          string                 `protobuf:"bytes,5,opt,name=axis,proto3" json:"axis,omitempty"`                      // of sweep and sweep-svg, as in SweepRequest; empty: those of the plan's published figures
+	Axis          string                 `protobuf:"bytes,5,opt,name=axis,proto3" json:"axis,omitempty"`                      // of sweep and sweep-svg, as in SweepRequest; empty: those of the plan's published values
 	Metric        string                 `protobuf:"bytes,6,opt,name=metric,proto3" json:"metric,omitempty"`
 	LeaveOut      []string               `protobuf:"bytes,7,rep,name=leave_out,json=leaveOut,proto3" json:"leave_out,omitempty"` // treatments and mixes that the file does not have; statistics are of all
 	unknownFields protoimpl.UnknownFields

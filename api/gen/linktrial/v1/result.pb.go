@@ -403,7 +403,7 @@ type Campaign struct {
 	SizesBytes     []int64                `protobuf:"varint,13,rep,packed,name=sizes_bytes,json=sizesBytes,proto3" json:"sizes_bytes,omitempty"`
 	Treatments     []string               `protobuf:"bytes,14,rep,name=treatments,proto3" json:"treatments,omitempty"` // labels
 	Place          string                 `protobuf:"bytes,15,opt,name=place,proto3" json:"place,omitempty"`
-	Published      bool                   `protobuf:"varint,16,opt,name=published,proto3" json:"published,omitempty"`                                       // the plan carries published figures
+	Published      bool                   `protobuf:"varint,16,opt,name=published,proto3" json:"published,omitempty"`                                       // the plan carries published values
 	Sweeps         bool                   `protobuf:"varint,17,opt,name=sweeps,proto3" json:"sweeps,omitempty"`                                             // sizes or other parameters are swept: curves can be drawn
 	LastActivity   *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=last_activity,json=lastActivity,proto3" json:"last_activity,omitempty"`              // when something last arrived from a node, or a run was created, started or ended
 	EndedAs        RunState               `protobuf:"varint,19,opt,name=ended_as,json=endedAs,proto3,enum=linktrial.v1.RunState" json:"ended_as,omitempty"` // stopped where a run was, else aborted where one was, else completed; unset while runs are open
@@ -588,7 +588,7 @@ type SummarizeRequest struct {
 	Ids []string `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
 	// Treatment that gains are against; empty: the first of each run.
 	Reference string `protobuf:"bytes,2,opt,name=reference,proto3" json:"reference,omitempty"`
-	// Points (every attempt) as well; without: only figures.
+	// Points (every attempt) as well; without: only values.
 	Points        bool `protobuf:"varint,3,opt,name=points,proto3" json:"points,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -936,7 +936,7 @@ type RunSummary struct {
 	ProbeClock    string                 `protobuf:"bytes,11,opt,name=probe_clock,json=probeClock,proto3" json:"probe_clock,omitempty"`          // a sentence: how certain their delays are; empty: there are no probes
 	BoundsUnknown string                 `protobuf:"bytes,12,opt,name=bounds_unknown,json=boundsUnknown,proto3" json:"bounds_unknown,omitempty"` // a sentence: why transfers have no share of Ideal and of the coded bound; empty: they have, or the radios are real
 	ControlNote   string                 `protobuf:"bytes,13,opt,name=control_note,json=controlNote,proto3" json:"control_note,omitempty"`       // sentences: whether control packets passed during attempts that count; empty: control is not in-band
-	Conclusion    string                 `protobuf:"bytes,14,opt,name=conclusion,proto3" json:"conclusion,omitempty"`                            // a sentence: which treatment leads the next, by how much, and whether the trials decide it; empty: fewer than two have figures
+	Conclusion    string                 `protobuf:"bytes,14,opt,name=conclusion,proto3" json:"conclusion,omitempty"`                            // a sentence: which treatment leads the next, by how much, and whether the trials decide it; empty: fewer than two have values
 	Lead          *Lead                  `protobuf:"bytes,15,opt,name=lead,proto3" json:"lead,omitempty"`                                        // the conclusion without its statistics; unset: there is none
 	HostNote      string                 `protobuf:"bytes,16,opt,name=host_note,json=hostNote,proto3" json:"host_note,omitempty"`                // a sentence about attempts that count and ran on a starved node; empty: there are none
 	Imported      *ImportOrigin          `protobuf:"bytes,17,opt,name=imported,proto3" json:"imported,omitempty"`                                // of a campaign that another orchestrator measured; unset: measured here
@@ -1162,7 +1162,7 @@ type ProbeSummary struct {
 	Probe            string                 `protobuf:"bytes,1,opt,name=probe,proto3" json:"probe,omitempty"`
 	Label            string                 `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
 	Beside           string                 `protobuf:"bytes,3,opt,name=beside,proto3" json:"beside,omitempty"`      // label of the treatment whose transfers ran meanwhile; empty: none did
-	Measured         int32                  `protobuf:"varint,4,opt,name=measured,proto3" json:"measured,omitempty"` // trials with figures
+	Measured         int32                  `protobuf:"varint,4,opt,name=measured,proto3" json:"measured,omitempty"` // trials with values
 	Planned          int32                  `protobuf:"varint,5,opt,name=planned,proto3" json:"planned,omitempty"`
 	Dscp             int32                  `protobuf:"varint,6,opt,name=dscp,proto3" json:"dscp,omitempty"`
 	Sent             int64                  `protobuf:"varint,7,opt,name=sent,proto3" json:"sent,omitempty"` // packets
@@ -1183,8 +1183,8 @@ type ProbeSummary struct {
 	JitterMax        *float64               `protobuf:"fixed64,22,opt,name=jitter_max,json=jitterMax,proto3,oneof" json:"jitter_max,omitempty"`
 	Uncertainty      *float64               `protobuf:"fixed64,23,opt,name=uncertainty,proto3,oneof" json:"uncertainty,omitempty"`                         // of every delay; unset: not known
 	Failures         []string               `protobuf:"bytes,24,rep,name=failures,proto3" json:"failures,omitempty"`                                       // "2× reset"
-	FailedTransfers  int32                  `protobuf:"varint,25,opt,name=failed_transfers,json=failedTransfers,proto3" json:"failed_transfers,omitempty"` // of the measured trials, how many ran beside a transfer without a valid figure
-	Unsent           int64                  `protobuf:"varint,26,opt,name=unsent,proto3" json:"unsent,omitempty"`                                          // packets that the probe's congestion control did not let go; in no other figure
+	FailedTransfers  int32                  `protobuf:"varint,25,opt,name=failed_transfers,json=failedTransfers,proto3" json:"failed_transfers,omitempty"` // of the measured trials, how many ran beside a transfer without a valid value
+	Unsent           int64                  `protobuf:"varint,26,opt,name=unsent,proto3" json:"unsent,omitempty"`                                          // packets that the probe's congestion control did not let go; in no other value
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -1479,17 +1479,17 @@ type TreatmentSummary struct {
 	IdealShare *float64 `protobuf:"fixed64,21,opt,name=ideal_share,json=idealShare,proto3,oneof" json:"ideal_share,omitempty"`
 	// Against the reference, paired by iteration; unset where there is none. The ratio is that
 	// of Hodges and Lehmann, its interval inverts the test of p_value.
-	Ratio              *float64         `protobuf:"fixed64,22,opt,name=ratio,proto3,oneof" json:"ratio,omitempty"`
-	RatioLow           *float64         `protobuf:"fixed64,23,opt,name=ratio_low,json=ratioLow,proto3,oneof" json:"ratio_low,omitempty"`
-	RatioHigh          *float64         `protobuf:"fixed64,24,opt,name=ratio_high,json=ratioHigh,proto3,oneof" json:"ratio_high,omitempty"`
-	PValue             *float64         `protobuf:"fixed64,25,opt,name=p_value,json=pValue,proto3,oneof" json:"p_value,omitempty"` // Wilcoxon signed-rank, of the logarithms of the ratios
-	Published          *PublishedFigure `protobuf:"bytes,26,opt,name=published,proto3" json:"published,omitempty"`                 // unset where the plan carries none
-	Failures           []string         `protobuf:"bytes,27,rep,name=failures,proto3" json:"failures,omitempty"`                   // "2× transfer-timeout"
-	ConnectAverage     float64          `protobuf:"fixed64,28,opt,name=connect_average,json=connectAverage,proto3" json:"connect_average,omitempty"`
-	RetransmitsAverage *float64         `protobuf:"fixed64,29,opt,name=retransmits_average,json=retransmitsAverage,proto3,oneof" json:"retransmits_average,omitempty"`
-	TimeoutsAverage    *float64         `protobuf:"fixed64,30,opt,name=timeouts_average,json=timeoutsAverage,proto3,oneof" json:"timeouts_average,omitempty"`
-	CodedBoundShare    *float64         `protobuf:"fixed64,31,opt,name=coded_bound_share,json=codedBoundShare,proto3,oneof" json:"coded_bound_share,omitempty"` // as ideal_share, of the coded bound
-	PHolm              *float64         `protobuf:"fixed64,33,opt,name=p_holm,json=pHolm,proto3,oneof" json:"p_holm,omitempty"`                                 // p_value, corrected after Holm for the comparisons of the run
+	Ratio              *float64        `protobuf:"fixed64,22,opt,name=ratio,proto3,oneof" json:"ratio,omitempty"`
+	RatioLow           *float64        `protobuf:"fixed64,23,opt,name=ratio_low,json=ratioLow,proto3,oneof" json:"ratio_low,omitempty"`
+	RatioHigh          *float64        `protobuf:"fixed64,24,opt,name=ratio_high,json=ratioHigh,proto3,oneof" json:"ratio_high,omitempty"`
+	PValue             *float64        `protobuf:"fixed64,25,opt,name=p_value,json=pValue,proto3,oneof" json:"p_value,omitempty"` // Wilcoxon signed-rank, of the logarithms of the ratios
+	Published          *PublishedValue `protobuf:"bytes,26,opt,name=published,proto3" json:"published,omitempty"`                 // unset where the plan carries none
+	Failures           []string        `protobuf:"bytes,27,rep,name=failures,proto3" json:"failures,omitempty"`                   // "2× transfer-timeout"
+	ConnectAverage     float64         `protobuf:"fixed64,28,opt,name=connect_average,json=connectAverage,proto3" json:"connect_average,omitempty"`
+	RetransmitsAverage *float64        `protobuf:"fixed64,29,opt,name=retransmits_average,json=retransmitsAverage,proto3,oneof" json:"retransmits_average,omitempty"`
+	TimeoutsAverage    *float64        `protobuf:"fixed64,30,opt,name=timeouts_average,json=timeoutsAverage,proto3,oneof" json:"timeouts_average,omitempty"`
+	CodedBoundShare    *float64        `protobuf:"fixed64,31,opt,name=coded_bound_share,json=codedBoundShare,proto3,oneof" json:"coded_bound_share,omitempty"` // as ideal_share, of the coded bound
+	PHolm              *float64        `protobuf:"fixed64,33,opt,name=p_holm,json=pHolm,proto3,oneof" json:"p_holm,omitempty"`                                 // p_value, corrected after Holm for the comparisons of the run
 	// Bytes per second: the mean of what Ideal and the coded bound would have reached in the
 	// same trials as average, by the same clock; unset unless known of all of them.
 	IdealAverage      *float64 `protobuf:"fixed64,34,opt,name=ideal_average,json=idealAverage,proto3,oneof" json:"ideal_average,omitempty"`
@@ -1697,7 +1697,7 @@ func (x *TreatmentSummary) GetPValue() float64 {
 	return 0
 }
 
-func (x *TreatmentSummary) GetPublished() *PublishedFigure {
+func (x *TreatmentSummary) GetPublished() *PublishedValue {
 	if x != nil {
 		return x.Published
 	}
@@ -1767,7 +1767,7 @@ func (x *TreatmentSummary) GetVia() string {
 	return ""
 }
 
-type PublishedFigure struct {
+type PublishedValue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Average       float64                `protobuf:"fixed64,1,opt,name=average,proto3" json:"average,omitempty"`
 	Sd            float64                `protobuf:"fixed64,2,opt,name=sd,proto3" json:"sd,omitempty"`
@@ -1779,20 +1779,20 @@ type PublishedFigure struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *PublishedFigure) Reset() {
-	*x = PublishedFigure{}
+func (x *PublishedValue) Reset() {
+	*x = PublishedValue{}
 	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *PublishedFigure) String() string {
+func (x *PublishedValue) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*PublishedFigure) ProtoMessage() {}
+func (*PublishedValue) ProtoMessage() {}
 
-func (x *PublishedFigure) ProtoReflect() protoreflect.Message {
+func (x *PublishedValue) ProtoReflect() protoreflect.Message {
 	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1804,47 +1804,47 @@ func (x *PublishedFigure) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use PublishedFigure.ProtoReflect.Descriptor instead.
-func (*PublishedFigure) Descriptor() ([]byte, []int) {
+// Deprecated: Use PublishedValue.ProtoReflect.Descriptor instead.
+func (*PublishedValue) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *PublishedFigure) GetAverage() float64 {
+func (x *PublishedValue) GetAverage() float64 {
 	if x != nil {
 		return x.Average
 	}
 	return 0
 }
 
-func (x *PublishedFigure) GetSd() float64 {
+func (x *PublishedValue) GetSd() float64 {
 	if x != nil {
 		return x.Sd
 	}
 	return 0
 }
 
-func (x *PublishedFigure) GetMin() float64 {
+func (x *PublishedValue) GetMin() float64 {
 	if x != nil {
 		return x.Min
 	}
 	return 0
 }
 
-func (x *PublishedFigure) GetMax() float64 {
+func (x *PublishedValue) GetMax() float64 {
 	if x != nil {
 		return x.Max
 	}
 	return 0
 }
 
-func (x *PublishedFigure) GetN() int32 {
+func (x *PublishedValue) GetN() int32 {
 	if x != nil {
 		return x.N
 	}
 	return 0
 }
 
-func (x *PublishedFigure) GetSource() string {
+func (x *PublishedValue) GetSource() string {
 	if x != nil {
 		return x.Source
 	}
@@ -1862,7 +1862,7 @@ type Points struct {
 	Throughput    []float64              `protobuf:"fixed64,6,rep,packed,name=throughput,proto3" json:"throughput,omitempty"`                                                            // bytes per second; 0 where there is none
 	Elapsed       []float64              `protobuf:"fixed64,7,rep,packed,name=elapsed,proto3" json:"elapsed,omitempty"`                                                                  // seconds
 	Ideal         []float64              `protobuf:"fixed64,8,rep,packed,name=ideal,proto3" json:"ideal,omitempty"`                                                                      // seconds; 0 where unknown
-	Counts        []bool                 `protobuf:"varint,9,rep,packed,name=counts,proto3" json:"counts,omitempty"`                                                                     // the attempt is its trial's last and its figure counts
+	Counts        []bool                 `protobuf:"varint,9,rep,packed,name=counts,proto3" json:"counts,omitempty"`                                                                     // the attempt is its trial's last and its value counts
 	Reason        map[int32]string       `protobuf:"bytes,10,rep,name=reason,proto3" json:"reason,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by place in the columns; only where there is one
 	CodedBound    []float64              `protobuf:"fixed64,11,rep,packed,name=coded_bound,json=codedBound,proto3" json:"coded_bound,omitempty"`                                         // seconds; 0 where unknown
 	unknownFields protoimpl.UnknownFields
@@ -2471,7 +2471,7 @@ func (x *SeriesResponse) GetSamples() int64 {
 	return 0
 }
 
-// Columns of equal length; there is none of a figure that the protocol does not
+// Columns of equal length; there is none of a metric that the protocol does not
 // know, and a value that is missing is NaN. Where there are more samples than
 // points wanted, each of equal stretches of time is two points: the lowest and
 // the highest value of each column, in the order in which they occurred, at the
@@ -2591,10 +2591,10 @@ type Column struct {
 	// second since the sample before, of what was acknowledged where the protocol
 	// knows that, else of what was sent.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// As in that table: B, µs, count, bit/s. Empty for a figure that only this
+	// As in that table: B, µs, count, bit/s. Empty for a metric that only this
 	// protocol has: its name ends in the unit.
 	Unit          string `protobuf:"bytes,3,opt,name=unit,proto3" json:"unit,omitempty"`
-	Kind          string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"` // cumulative, counter or gauge; empty for a figure that only this protocol has
+	Kind          string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"` // cumulative, counter or gauge; empty for a metric that only this protocol has
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4234,7 +4234,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\f_uncertainty\"5\n" +
 	"\tAxisValue\x12\x12\n" +
 	"\x04axis\x18\x01 \x01(\tR\x04axis\x12\x14\n" +
-	"\x05label\x18\x02 \x01(\tR\x05label\"\xbc\t\n" +
+	"\x05label\x18\x02 \x01(\tR\x05label\"\xbb\t\n" +
 	"\x10TreatmentSummary\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12\x1a\n" +
@@ -4262,8 +4262,8 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\tratio_low\x18\x17 \x01(\x01H\x02R\bratioLow\x88\x01\x01\x12\"\n" +
 	"\n" +
 	"ratio_high\x18\x18 \x01(\x01H\x03R\tratioHigh\x88\x01\x01\x12\x1c\n" +
-	"\ap_value\x18\x19 \x01(\x01H\x04R\x06pValue\x88\x01\x01\x12;\n" +
-	"\tpublished\x18\x1a \x01(\v2\x1d.linktrial.v1.PublishedFigureR\tpublished\x12\x1a\n" +
+	"\ap_value\x18\x19 \x01(\x01H\x04R\x06pValue\x88\x01\x01\x12:\n" +
+	"\tpublished\x18\x1a \x01(\v2\x1c.linktrial.v1.PublishedValueR\tpublished\x12\x1a\n" +
 	"\bfailures\x18\x1b \x03(\tR\bfailures\x12'\n" +
 	"\x0fconnect_average\x18\x1c \x01(\x01R\x0econnectAverage\x124\n" +
 	"\x13retransmits_average\x18\x1d \x01(\x01H\x05R\x12retransmitsAverage\x88\x01\x01\x12.\n" +
@@ -4286,8 +4286,8 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x12_coded_bound_shareB\t\n" +
 	"\a_p_holmB\x10\n" +
 	"\x0e_ideal_averageB\x16\n" +
-	"\x14_coded_bound_average\"\x85\x01\n" +
-	"\x0fPublishedFigure\x12\x18\n" +
+	"\x14_coded_bound_average\"\x84\x01\n" +
+	"\x0ePublishedValue\x12\x18\n" +
 	"\aaverage\x18\x01 \x01(\x01R\aaverage\x12\x0e\n" +
 	"\x02sd\x18\x02 \x01(\x01R\x02sd\x12\x10\n" +
 	"\x03min\x18\x03 \x01(\x01R\x03min\x12\x10\n" +
@@ -4558,7 +4558,7 @@ var file_linktrial_v1_result_proto_goTypes = []any{
 	(*ProbeSummary)(nil),           // 12: linktrial.v1.ProbeSummary
 	(*AxisValue)(nil),              // 13: linktrial.v1.AxisValue
 	(*TreatmentSummary)(nil),       // 14: linktrial.v1.TreatmentSummary
-	(*PublishedFigure)(nil),        // 15: linktrial.v1.PublishedFigure
+	(*PublishedValue)(nil),         // 15: linktrial.v1.PublishedValue
 	(*Points)(nil),                 // 16: linktrial.v1.Points
 	(*SweepRequest)(nil),           // 17: linktrial.v1.SweepRequest
 	(*SweepResponse)(nil),          // 18: linktrial.v1.SweepResponse
@@ -4608,7 +4608,7 @@ var file_linktrial_v1_result_proto_depIdxs = []int32{
 	12, // 12: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
 	11, // 13: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
 	37, // 14: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
-	15, // 15: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
+	15, // 15: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedValue
 	0,  // 16: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
 	43, // 17: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
 	19, // 18: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel

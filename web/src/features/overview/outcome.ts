@@ -8,16 +8,16 @@ export interface Outcome {
   /** Empty: nothing is compared. */
   text: string
   /** Of the last run with figures. */
-  last?: RunFigures
+  last?: RunValues
 }
 
-export interface RunFigures {
+export interface RunValues {
   where: string
-  rows: TreatmentFigures[]
+  rows: TreatmentValues[]
 }
 
 /** Throughputs in bytes per second. */
-export interface TreatmentFigures {
+export interface TreatmentValues {
   name: string
   label: string
   average: number
@@ -39,11 +39,11 @@ export function outcomeOf(s: SummarizeResponse): Outcome {
         : [leads[0]?.text, s.runs.length > 1 && `in 1 of ${s.runs.length} runs`]
             .filter((x) => leads[0] && x)
             .join(', '),
-    last: s.runs.map(figuresOf).findLast((r) => r.rows.length),
+    last: s.runs.map(valuesOf).findLast((r) => r.rows.length),
   }
 }
 
-function figuresOf(r: RunSummary): RunFigures {
+function valuesOf(r: RunSummary): RunValues {
   return {
     where: placeLabel(r),
     rows: r.treatments

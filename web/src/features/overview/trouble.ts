@@ -2,7 +2,7 @@
 import type { ScheduledPlan } from '@/gen/linktrial/v1/library_pb'
 import { RunState, type Node, type NodeBounds, type Run } from '@/gen/linktrial/v1/operator_pb'
 import type { Campaign } from '@/gen/linktrial/v1/result_pb'
-import { wholePercent } from '@/lib/figure'
+import { wholePercent } from '@/lib/number'
 import { bytes, date, seconds, sentence, moment, wholeSeconds } from '@/lib/format'
 
 export interface Trouble {

@@ -1,6 +1,6 @@
 // Campaigns compared with the first one: what is drawn and written of each difference. Pure.
 import type { CampaignDifference } from '@/gen/linktrial/v1/result_pb'
-import { NOTHING, rateIn, type RateUnit } from '@/lib/figure'
+import { NOTHING, rateIn, type RateUnit } from '@/lib/number'
 
 /** The treatments that two campaigns have under the same conditions. */
 export interface Section {

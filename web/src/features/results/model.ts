@@ -1,6 +1,6 @@
 // From the server's summaries to what figures and tables are drawn from. Pure:
 // which runs are shown, which share a panel, what each treatment's slot holds.
-import type { PublishedFigure, RunSummary, TreatmentSummary } from '@/gen/linktrial/v1/result_pb'
+import type { PublishedValue, RunSummary, TreatmentSummary } from '@/gen/linktrial/v1/result_pb'
 import { PointVerdict } from '@/gen/linktrial/v1/result_pb'
 import { RunState } from '@/gen/linktrial/v1/operator_pb'
 import { payload } from '@/lib/format'
@@ -47,7 +47,7 @@ export interface Slot {
   codedShare?: number
   /** The same of the coded bound. */
   coded: number
-  published?: PublishedFigure
+  published?: PublishedValue
   /** Figures that count. */
   dots: Dot[]
   /** Attempts without one. */

@@ -1,5 +1,5 @@
 // What the table of probes shows.
-import { figure, NOTHING, percent } from '@/lib/figure'
+import { decimal, NOTHING, percent } from '@/lib/number'
 import { ofAll } from '@/lib/format'
 import type { ProbeSummary } from '@/gen/linktrial/v1/result_pb'
 
@@ -34,7 +34,7 @@ export const probeName = (p: ProbeSummary) => (p.beside ? `${p.label} beside ${p
 export const probeUnsent = (p: ProbeSummary) =>
   `${p.unsent} of ${p.sent + p.unsent} packets not sent: its congestion control did not let them go`
 
-const ms = (s: number | undefined) => (s === undefined ? NOTHING : figure(s * 1e3, 1))
+const ms = (s: number | undefined) => (s === undefined ? NOTHING : decimal(s * 1e3, 1))
 
 export function probeCell(p: ProbeSummary, column: string): string {
   switch (column) {

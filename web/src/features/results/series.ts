@@ -1,7 +1,7 @@
 // Time series of attempts as figures draw them: on the trial's clock, gaps as
 // NaN, and finer data laid into the overview where one has zoomed in. Pure.
 import type { ChannelSeries, Column, FlowSeries, RunSummary, SeriesResponse } from '@/gen/linktrial/v1/result_pb'
-import { KB } from '@/lib/figure'
+import { KB } from '@/lib/number'
 import { capital, unitOf } from '@/lib/format'
 import type { DeepLine, DeepPanel } from './panels'
 import { telemetryPanelsOf } from '@/features/telemetry/model'

@@ -3,7 +3,7 @@
 import type { RunSummary, TreatmentSummary } from '@/gen/linktrial/v1/result_pb'
 import { RunState } from '@/gen/linktrial/v1/operator_pb'
 import { isPartial, radioLabel, settingLabel, sizeLabel, topologyLabel } from './model'
-import { NOTHING } from '@/lib/figure'
+import { NOTHING } from '@/lib/number'
 
 export interface Row {
   key: string
@@ -28,7 +28,7 @@ export interface TableColumn {
   value: (r: Row) => number | string | undefined
 }
 
-const figure = (f: (t: TreatmentSummary) => number | undefined) => (r: Row) =>
+const metric = (f: (t: TreatmentSummary) => number | undefined) => (r: Row) =>
   r.t.missing || !r.t.valid ? undefined : f(r.t)
 
 export const tableColumns: TableColumn[] = [
@@ -40,10 +40,10 @@ export const tableColumns: TableColumn[] = [
     title: 'Average',
     hint: 'Mean throughput of the valid trials, with its 95 % interval (Student’s t, not below 0)',
     number: true,
-    value: figure((t) => t.average),
+    value: metric((t) => t.average),
   },
-  { name: 'max', title: 'Max', hint: 'Maximum', number: true, value: figure((t) => t.max) },
-  { name: 'min', title: 'Min', hint: 'Minimum', number: true, value: figure((t) => t.min) },
+  { name: 'max', title: 'Max', hint: 'Maximum', number: true, value: metric((t) => t.max) },
+  { name: 'min', title: 'Min', hint: 'Minimum', number: true, value: metric((t) => t.min) },
   {
     name: 'sd',
     title: 'SD',
@@ -58,34 +58,34 @@ export const tableColumns: TableColumn[] = [
     number: true,
     value: (r) => (r.t.missing ? undefined : r.t.valid),
   },
-  { name: 'median', title: 'Median', number: true, value: figure((t) => t.median) },
+  { name: 'median', title: 'Median', number: true, value: metric((t) => t.median) },
   {
     name: 'ideal',
     title: 'Ideal',
     hint: 'Share of what an all-knowing sender would have reached on the same channel',
     number: true,
-    value: figure((t) => t.idealShare),
+    value: metric((t) => t.idealShare),
   },
   {
     name: 'coded',
     title: 'Coded',
     hint: 'Share of the coded bound: what a sender would have reached there who knows the statistics of the channel but not its future',
     number: true,
-    value: figure((t) => t.codedBoundShare),
+    value: metric((t) => t.codedBoundShare),
   },
   {
     name: 'ratio',
     title: 'Ratio',
     hint: 'To the reference, paired by iteration: Hodges–Lehmann estimate; the 95 % interval inverts the Wilcoxon signed-rank test and exists from six pairs on',
     number: true,
-    value: figure((t) => t.ratio),
+    value: metric((t) => t.ratio),
   },
   {
     name: 'p',
     title: 'p',
     hint: 'Wilcoxon signed-rank test of the ratios, two-sided: below 0.05 exactly where the interval of the ratio does not contain 1. Small: the same p corrected after Holm for the comparisons of the run, which no interval is',
     number: true,
-    value: figure((t) => t.pValue),
+    value: metric((t) => t.pValue),
   },
   {
     name: 'published',

@@ -1,7 +1,7 @@
 // What one cell of the matrix shows: a glyph, words and a colour, never colour alone.
 import type { Command } from '@/gen/linktrial/v1/control_pb'
 import type { AttemptRow } from '@/gen/linktrial/v1/operator_pb'
-import { inKilobytes, rate, rateIn, rateUnit, wholePercent } from '@/lib/figure'
+import { inKilobytes, rate, rateIn, rateUnit, wholePercent } from '@/lib/number'
 import { seconds } from '@/lib/format'
 import { ended, trialStates, type TrialKind } from '@/lib/states'
 import type { Trial, WatchedRun } from './campaignStore'

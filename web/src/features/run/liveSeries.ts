@@ -1,7 +1,7 @@
 // The samples of the attempt that runs, for moving lines: a fixed window of
 // plain arrays, outside of Vue.
 import type { LiveSamples } from '@/gen/linktrial/v1/operator_pb'
-import { KB } from '@/lib/figure'
+import { KB } from '@/lib/number'
 
 /** Seconds that the lines show. */
 export const windowSeconds = 60

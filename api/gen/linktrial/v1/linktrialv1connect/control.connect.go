@@ -76,7 +76,7 @@ type ControlServiceClient interface {
 	// RepeatTrial runs a trial that has ended once more, as a new attempt in its own
 	// iteration, at the next trial boundary. The last attempt counts.
 	RepeatTrial(context.Context, *connect.Request[v1.RepeatTrialRequest]) (*connect.Response[v1.RepeatTrialResponse], error)
-	// ExcludeAttempt marks an attempt's figure as one that must not count, IncludeAttempt
+	// ExcludeAttempt marks an attempt's value as one that must not count, IncludeAttempt
 	// takes that back. What was measured is kept and stays visible.
 	ExcludeAttempt(context.Context, *connect.Request[v1.ExcludeAttemptRequest]) (*connect.Response[v1.ExcludeAttemptResponse], error)
 	IncludeAttempt(context.Context, *connect.Request[v1.IncludeAttemptRequest]) (*connect.Response[v1.IncludeAttemptResponse], error)
@@ -226,7 +226,7 @@ type ControlServiceHandler interface {
 	// RepeatTrial runs a trial that has ended once more, as a new attempt in its own
 	// iteration, at the next trial boundary. The last attempt counts.
 	RepeatTrial(context.Context, *connect.Request[v1.RepeatTrialRequest]) (*connect.Response[v1.RepeatTrialResponse], error)
-	// ExcludeAttempt marks an attempt's figure as one that must not count, IncludeAttempt
+	// ExcludeAttempt marks an attempt's value as one that must not count, IncludeAttempt
 	// takes that back. What was measured is kept and stays visible.
 	ExcludeAttempt(context.Context, *connect.Request[v1.ExcludeAttemptRequest]) (*connect.Response[v1.ExcludeAttemptResponse], error)
 	IncludeAttempt(context.Context, *connect.Request[v1.IncludeAttemptRequest]) (*connect.Response[v1.IncludeAttemptResponse], error)

@@ -10,7 +10,7 @@ import type {
 } from 'echarts'
 import type { Dot, Slot } from '@/features/results/model'
 import { pointState, trialStates } from '@/lib/states'
-import { percent, rate, rateIn, type RateUnit } from '@/lib/figure'
+import { percent, rate, rateIn, type RateUnit } from '@/lib/number'
 import { ofAll, seconds } from '@/lib/format'
 import type { Look } from '@/lib/palette'
 import { lookOf, type Ink } from './ink'

@@ -2,7 +2,7 @@
 // other, with one cursor and one zoom.
 import type { EChartsOption, SeriesOption } from 'echarts'
 import { valueAt, type DeepPanel } from '@/features/results/panels'
-import { figure } from '@/lib/figure'
+import { decimal } from '@/lib/number'
 import { looks } from '@/lib/palette'
 import type { Ink } from './ink'
 import { base, escape, hint, type Size } from './parts'
@@ -59,7 +59,7 @@ function cursorHint(panels: DeepPanel[], at: number, ink: Ink): string {
     const look = lineLooks(p)
     const values = p.lines.map(
       (l) =>
-        `<span style="color:${ink.tone(look.get(l.name)!.color)}">${look.get(l.name)!.glyph}</span> ${p.lines.length > 1 ? `${escape(l.name)} ` : ''}<b>${figure(valueAt(l, at))}</b>`,
+        `<span style="color:${ink.tone(look.get(l.name)!.color)}">${look.get(l.name)!.glyph}</span> ${p.lines.length > 1 ? `${escape(l.name)} ` : ''}<b>${decimal(valueAt(l, at))}</b>`,
     )
     return `<tr><td style="padding-right:8px;vertical-align:top">${escape(p.title)}${p.unit ? `, ${escape(p.unit)}` : ''}</td><td>${values.join('<br>')}</td></tr>`
   })

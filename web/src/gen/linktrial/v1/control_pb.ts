@@ -493,7 +493,7 @@ export const ControlService: GenService<{
     output: typeof RepeatTrialResponseSchema;
   },
   /**
-   * ExcludeAttempt marks an attempt's figure as one that must not count, IncludeAttempt
+   * ExcludeAttempt marks an attempt's value as one that must not count, IncludeAttempt
    * takes that back. What was measured is kept and stays visible.
    *
    * @generated from rpc linktrial.v1.ControlService.ExcludeAttempt

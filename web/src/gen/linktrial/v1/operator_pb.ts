@@ -789,7 +789,7 @@ export type AttemptRow = Message<"linktrial.v1.AttemptRow"> & {
   started?: Timestamp | undefined;
 
   /**
-   * As throughput_bytes_per_second, also of an attempt whose figure a mark
+   * As throughput_bytes_per_second, also of an attempt whose value a mark
    * keeps from counting; 0 where it measured none.
    *
    * @generated from field: double measured_bytes_per_second = 10;
@@ -834,7 +834,7 @@ export const AttemptRowSchema: GenMessage<AttemptRow> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_operator, 17);
 
 /**
- * Mark is a person's decision that an attempt's figure must not count. The row has
+ * Mark is a person's decision that an attempt's value must not count. The row has
  * the verdict "invalid"; the mark has the verdict of the journal.
  *
  * @generated from message linktrial.v1.Mark
@@ -1048,7 +1048,7 @@ export const JournalLineSchema: GenMessage<JournalLine> = /*@__PURE__*/
 
 /**
  * LiveSamples are new samples of one flow, columns of equal length, NaN where
- * the protocol does not know the figure.
+ * the protocol does not know the metric.
  *
  * @generated from message linktrial.v1.LiveSamples
  */
@@ -1398,7 +1398,7 @@ export type ResultsRequest = Message<"linktrial.v1.ResultsRequest"> & {
   reference: string;
 
   /**
-   * of sweep and sweep-svg, as in SweepRequest; empty: those of the plan's published figures
+   * of sweep and sweep-svg, as in SweepRequest; empty: those of the plan's published values
    *
    * @generated from field: string axis = 5;
    */

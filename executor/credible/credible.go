@@ -15,7 +15,7 @@
 //     compressed, and a server counts what it has handed over ([Handed]).
 //   - Packets that are sent again, repairs, and a radio that buffers much of a payload only
 //     make the times of [Packets] and [Left] shorter.
-package figures
+package credible
 
 import (
 	"fmt"
@@ -162,7 +162,7 @@ type End struct {
 // real time: the rule is for a server's clock, which is in no table.
 func Ends(client, server *End) *Fault {
 	switch {
-	case journal.FalseFigure(server.Code):
+	case journal.FalseValue(server.Code):
 		return &Fault{server.Code, server.Message}
 	case server.Code != "":
 		return fault(journal.ReasonServerFailed, "the client reports that the server accepted the payload, the server reports %s: %s", server.Code, server.Message)

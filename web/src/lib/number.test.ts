@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { figure, KB, percent, rate, rateIn, rateUnit, rateUnitOf } from './figure'
+import { decimal, KB, percent, rate, rateIn, rateUnit, rateUnitOf } from './number'
 
 // The cases of the command line and of exported tables.
-const cases = JSON.parse(readFileSync('../orchestrator/report/wording/testdata/figures.json', 'utf8')) as {
-  figures: [number | null, string][]
+const cases = JSON.parse(readFileSync('../orchestrator/report/wording/testdata/numbers.json', 'utf8')) as {
+  numbers: [number | null, string][]
   percents: [number, number, string][]
   rates: [number, string][]
 }
 
-it('has the cases', () => expect(cases.figures.length).toBeGreaterThan(30))
-it.each(cases.figures)('writes %d as %s', (x, text) => expect(figure(x ?? undefined)).toBe(text))
+it('has the cases', () => expect(cases.numbers.length).toBeGreaterThan(30))
+it.each(cases.numbers)('writes %d as %s', (x, text) => expect(decimal(x ?? undefined)).toBe(text))
 it.each(cases.percents)('writes the share %d with %d decimals as %s', (x, n, text) => expect(percent(x, n)).toBe(text))
 it.each(cases.rates)('writes %d KB/s as %s', (x, text) => expect(rate(x * KB)).toBe(text))
 

@@ -25,12 +25,12 @@ import (
 // of that name in the database: both ways into the database, samples.csv and
 // series carry it. The row is of a field that samples have already, under
 // another name.
-func TestFigureAdded(t *testing.T) {
-	before := contract.Figures
-	t.Cleanup(func() { contract.Figures = before })
-	added := before[slices.IndexFunc(before, func(f contract.Figure) bool { return f.Name == "rto_us" })]
+func TestMetricAdded(t *testing.T) {
+	before := contract.Metrics
+	t.Cleanup(func() { contract.Metrics = before })
+	added := before[slices.IndexFunc(before, func(f contract.Metric) bool { return f.Name == "rto_us" })]
 	added.Name, added.Unit, added.Kind, added.Meaning = "ecn_marks", "count", contract.Counter, "packets marked by the network"
-	contract.Figures = append(slices.Clone(before), added)
+	contract.Metrics = append(slices.Clone(before), added)
 
 	url := storetest.URL(t)
 	conn, err := pgx.Connect(t.Context(), url)

@@ -19,7 +19,7 @@ function fixed(x: number, decimals: number): string {
  * With three significant digits at least, and with at least so many decimals, one from 1000 and
  * none from 10 000. Below a millionth it has an exponent.
  */
-export function figure(x: number | undefined, decimals = 2): string {
+export function decimal(x: number | undefined, decimals = 2): string {
   if (x === undefined || !Number.isFinite(x)) return NOTHING
   if (x === 0) return (0).toFixed(decimals)
   const [mantissa, exponent] = x.toExponential(significant - 1).split('e')
@@ -30,7 +30,7 @@ export function figure(x: number | undefined, decimals = 2): string {
 
 /** A share in percent, with at least so many decimals, and three significant digits. */
 export function percent(share: number | undefined, decimals = 0): string {
-  return share === undefined || !Number.isFinite(share) ? NOTHING : `${figure(share * 100, decimals)} %`
+  return share === undefined || !Number.isFinite(share) ? NOTHING : `${decimal(share * 100, decimals)} %`
 }
 
 /** A share that is on its way, as that of a battery or of a run's trials: whole percents. */
@@ -65,7 +65,7 @@ export const rateUnitOf = (bytesPerSecond: (number | undefined)[]) =>
 
 /** Bytes per second as a figure in the unit, without its name. */
 export function rateIn(unit: RateUnit, bytesPerSecond: number | undefined, decimals = 2): string {
-  return bytesPerSecond === undefined ? NOTHING : figure(bytesPerSecond / unit.bytes, decimals)
+  return bytesPerSecond === undefined ? NOTHING : decimal(bytesPerSecond / unit.bytes, decimals)
 }
 
 /** A throughput that stands alone, in the unit that fits it: "7.45 B/s". */

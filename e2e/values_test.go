@@ -114,7 +114,7 @@ func liars(t *testing.T) string {
 
 // A driver that reports false figures has none in the table, in the real-time
 // lab; what it left behind is in the exports.
-func TestFalseFiguresDoNotCount(t *testing.T) {
+func TestFalseValuesDoNotCount(t *testing.T) {
 	testkind.Waits("for trials over a slow radio")
 	p := newProgram(t)
 	r := p.start("rehearse", p.plan("lying", lying), "--drivers", liars(t))
@@ -127,7 +127,7 @@ func TestFalseFiguresDoNotCount(t *testing.T) {
 }
 
 // The same in virtual time.
-func TestFalseFiguresDoNotCountInVirtualTime(t *testing.T) {
+func TestFalseValuesDoNotCountInVirtualTime(t *testing.T) {
 	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	p := newProgram(t)
 	stdout, stderr, _ := p.run("rehearse", "--virtual", p.plan("lying", lying), "--drivers", liars(t))

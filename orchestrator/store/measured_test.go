@@ -16,7 +16,7 @@ import (
 
 // What is read for figures gives the same tables and the same trials as what is
 // read for exports, marked attempts and open runs among them.
-func TestFiguresAreThoseOfTheDataset(t *testing.T) {
+func TestValuesAreThoseOfTheDataset(t *testing.T) {
 	url := storetest.URL(t)
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestFiguresAreThoseOfTheDataset(t *testing.T) {
 
 	scopes := []store.Scope{{Campaign: "small"}, {Campaign: "open"}, {Campaign: "small", Run: "small-3"}}
 	for range 2 { // from the store, then with what is known of sheets and runs that have ended
-		all, err := s.Figures(t.Context(), scopes)
+		all, err := s.Measured(t.Context(), scopes)
 		require.NoError(t, err)
 		require.Len(t, all, len(scopes))
 		for i, x := range scopes {
@@ -79,7 +79,7 @@ func TestFiguresAreThoseOfTheDataset(t *testing.T) {
 	// What came to a run that has ended shows at once: marks, and journals that
 	// come late.
 	third := func() *report.Run {
-		all, err := s.Figures(t.Context(), scopes[2:])
+		all, err := s.Measured(t.Context(), scopes[2:])
 		require.NoError(t, err)
 		require.EqualValues(t, 60, all[0].Heads[0].TrialsEnded)
 		return &all[0].Dataset.Runs[0]
@@ -95,6 +95,6 @@ func TestFiguresAreThoseOfTheDataset(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, third().Trials[9].Counted(), "the server's word is gone")
 
-	_, err = s.Figures(t.Context(), []store.Scope{{Campaign: "small", Run: "small-9"}})
+	_, err = s.Measured(t.Context(), []store.Scope{{Campaign: "small", Run: "small-9"}})
 	require.ErrorIs(t, err, store.ErrNotFound)
 }

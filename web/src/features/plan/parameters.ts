@@ -1,15 +1,15 @@
 // The figures of a radio that a plan can set or vary, by their paths.
 import { isMap, isScalar, isSeq, parseDocument, type Node } from 'yaml'
 
-export interface RadioFigure {
+export interface RadioParameter {
   path: string
   value: string
 }
 
 /** The scalars of a profile's emulation section, by the paths that a sweep uses. */
-export function figuresOf(text: string): RadioFigure[] {
+export function parametersOf(text: string): RadioParameter[] {
   const doc = parseDocument(text)
-  const out: RadioFigure[] = []
+  const out: RadioParameter[] = []
   const walk = (node: Node | null | undefined, path: string) => {
     if (isMap(node)) {
       for (const pair of node.items) {

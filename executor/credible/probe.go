@@ -1,4 +1,4 @@
-package figures
+package credible
 
 import (
 	"time"
@@ -11,7 +11,7 @@ import (
 // Probe holds a probe's figures against what there was of it: no more packets can
 // arrive than were sent, and none can be under way for longer than the probe ran. It
 // returns nil where they may be true, and for a transfer, which has none.
-func Probe(p *contract.ProbeFigures, elapsed time.Duration, t *Tolerance) *Fault {
+func Probe(p *contract.ProbeMetrics, elapsed time.Duration, t *Tolerance) *Fault {
 	switch {
 	case p == nil:
 	case p.Received > p.Sent:
@@ -45,7 +45,7 @@ func Answered(received, packets int64) *Fault {
 
 // Early holds the delays of a probe against the least that the emulated radios on
 // its way need for its smallest packet. Both ends must have one clock.
-func Early(n *radio.Network, f *Flow, p *contract.ProbeFigures) *Fault {
+func Early(n *radio.Network, f *Flow, p *contract.ProbeMetrics) *Fault {
 	if n == nil || p == nil || p.Delay == nil {
 		return nil
 	}

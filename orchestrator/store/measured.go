@@ -16,7 +16,7 @@ import (
 )
 
 // Figures are runs as figures and tables are made from them.
-type Figures struct {
+type Measured struct {
 	// Dataset is what [Store.Dataset] gives, but for what only exports show:
 	// logs, provenance, clocks and the radio's counters. Every figure of a table
 	// that is made of it is the same.
@@ -39,7 +39,7 @@ func (h *Head) Overview() *storedb.RunOverview {
 
 // Figures reads the runs of each scope, all of them at one moment. Nobody may
 // change the runs.
-func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) {
+func (s *Store) Measured(ctx context.Context, scopes []Scope) ([]Measured, error) {
 	var campaigns, runs []string
 	for _, x := range scopes {
 		if x.Imported {
@@ -51,7 +51,7 @@ func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) 
 			runs = append(runs, x.Run)
 		}
 	}
-	var out []Figures
+	var out []Measured
 	err := s.Snapshot(ctx, func(tx Conn) error {
 		q := tx.q
 		rows, err := q.RunHeads(ctx, storedb.RunHeadsParams{Campaigns: campaigns, Runs: runs})
@@ -68,14 +68,14 @@ func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) 
 		}
 		for _, x := range scopes {
 			if x.Imported {
-				f, err := importedFigures(ctx, q, x)
+				f, err := importedMeasured(ctx, q, x)
 				if err != nil {
 					return err
 				}
 				out = append(out, f)
 				continue
 			}
-			f := Figures{Dataset: report.Dataset{Campaign: x.Campaign, Complete: true}}
+			f := Measured{Dataset: report.Dataset{Campaign: x.Campaign, Complete: true}}
 			for i, h := range heads {
 				if h.CampaignID != x.Campaign || x.Run != "" && h.ID != x.Run {
 					continue
@@ -122,7 +122,7 @@ func (s *Store) runs(ctx context.Context, q *storedb.Queries, heads []Head) ([]*
 	if len(wanted) == 0 {
 		return out, nil
 	}
-	read, err := s.readFigures(ctx, q, wanted)
+	read, err := s.readMeasured(ctx, q, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (s *Store) runs(ctx context.Context, q *storedb.Queries, heads []Head) ([]*
 
 // figureReader reads runs for figures, a whole table's rows of all of them at once:
 // a campaign may have hundreds of runs.
-type figureReader struct {
+type measuredReader struct {
 	q     *storedb.Queries
 	ids   []string
 	runs  map[string]*report.Run
@@ -150,9 +150,9 @@ type figureReader struct {
 }
 
 // readFigures returns the runs of the heads, whose counts it sets.
-func (s *Store) readFigures(ctx context.Context, q *storedb.Queries, heads []Head) ([]*report.Run, error) {
+func (s *Store) readMeasured(ctx context.Context, q *storedb.Queries, heads []Head) ([]*report.Run, error) {
 	hashes := make([]string, len(heads))
-	r := &figureReader{q: q, ids: make([]string, len(heads)), runs: map[string]*report.Run{}, heads: map[string]*Head{}}
+	r := &measuredReader{q: q, ids: make([]string, len(heads)), runs: map[string]*report.Run{}, heads: map[string]*Head{}}
 	for i, h := range heads {
 		r.ids[i], hashes[i] = h.ID, h.SheetHash
 	}
@@ -169,7 +169,7 @@ func (s *Store) readFigures(ctx context.Context, q *storedb.Queries, heads []Hea
 	if err := r.trials(ctx); err != nil {
 		return nil, err
 	}
-	marks, err := figureMarks(ctx, q, r.ids)
+	marks, err := measuredMarks(ctx, q, r.ids)
 	if err != nil {
 		return nil, err
 	}
@@ -205,8 +205,8 @@ func (h *Head) run(sheet *runsheet.Sheet) *report.Run {
 }
 
 // trials adds the trials to the runs.
-func (r *figureReader) trials(ctx context.Context) error {
-	rows, err := r.q.FigureTrials(ctx, r.ids)
+func (r *measuredReader) trials(ctx context.Context) error {
+	rows, err := r.q.MeasuredTrials(ctx, r.ids)
 	if err != nil {
 		return err
 	}
@@ -226,12 +226,12 @@ func (r *figureReader) trials(ctx context.Context) error {
 }
 
 // attempts adds the attempts to the trials of the runs.
-func (r *figureReader) attempts(ctx context.Context, marks map[string]Marks) error {
-	flows, err := figureFlows(ctx, r.q, r.ids)
+func (r *measuredReader) attempts(ctx context.Context, marks map[string]Marks) error {
+	flows, err := measuredFlows(ctx, r.q, r.ids)
 	if err != nil {
 		return err
 	}
-	rows, err := r.q.FigureAttempts(ctx, r.ids)
+	rows, err := r.q.MeasuredAttempts(ctx, r.ids)
 	if err != nil {
 		return err
 	}
@@ -261,8 +261,8 @@ type attemptKey struct {
 }
 
 // figureMarks are the marks of runs that have any.
-func figureMarks(ctx context.Context, q *storedb.Queries, runs []string) (map[string]Marks, error) {
-	rows, err := q.FigureMarks(ctx, runs)
+func measuredMarks(ctx context.Context, q *storedb.Queries, runs []string) (map[string]Marks, error) {
+	rows, err := q.MeasuredMarks(ctx, runs)
 	if err != nil {
 		return nil, err
 	}
@@ -277,13 +277,13 @@ func figureMarks(ctx context.Context, q *storedb.Queries, runs []string) (map[st
 }
 
 // figureFlows returns the flows of each attempt, in order.
-func figureFlows(ctx context.Context, q *storedb.Queries, runs []string) (map[attemptKey][]Flow, error) {
-	receptions, err := q.FigureReceptions(ctx, runs)
+func measuredFlows(ctx context.Context, q *storedb.Queries, runs []string) (map[attemptKey][]Flow, error) {
+	receptions, err := q.MeasuredReceptions(ctx, runs)
 	if err != nil {
 		return nil, err
 	}
 	received := Received(receptions)
-	rows, err := q.FigureFlows(ctx, runs)
+	rows, err := q.MeasuredFlows(ctx, runs)
 	if err != nil {
 		return nil, err
 	}

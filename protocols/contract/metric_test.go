@@ -14,10 +14,10 @@ import (
 
 var update = flag.Bool("update", false, "write the table of figures to docs/driver-contract.md")
 
-func TestFigures(t *testing.T) {
-	kinds := map[FigureKind]bool{Cumulative: true, Counter: true, Gauge: true}
+func TestMetrics(t *testing.T) {
+	kinds := map[MetricKind]bool{Cumulative: true, Counter: true, Gauge: true}
 	units := map[string]string{"ns": "_ns", "B": "_bytes", "µs": "_us", "bit/s": "_bps", "count": ""}
-	for _, f := range Figures {
+	for _, f := range Metrics {
 		if suffix, known := units[f.Unit]; !known || !strings.HasSuffix(f.Name, suffix) {
 			t.Errorf("%s has unit %q, which its name does not end in", f.Name, f.Unit)
 		}
@@ -28,18 +28,18 @@ func TestFigures(t *testing.T) {
 			t.Errorf("%s is a %s in %s", f.Name, f.Kind, f.Unit)
 		}
 	}
-	if n := reflect.TypeFor[Sample]().NumField(); len(Figures) != n-1 {
-		t.Errorf("%d figures of %d fields, expected all but More", len(Figures), n)
+	if n := reflect.TypeFor[Sample]().NumField(); len(Metrics) != n-1 {
+		t.Errorf("%d figures of %d fields, expected all but More", len(Metrics), n)
 	}
-	if Figures[0].Name != ElapsedNS {
-		t.Errorf("the first figure is %s, expected %s", Figures[0].Name, ElapsedNS)
+	if Metrics[0].Name != ElapsedNS {
+		t.Errorf("the first figure is %s, expected %s", Metrics[0].Name, ElapsedNS)
 	}
 }
 
 // A figure reads, and hands to decoders, the field that JSON knows by its name.
-func TestFigureFields(t *testing.T) {
-	for i := range Figures {
-		f := &Figures[i]
+func TestMetricFields(t *testing.T) {
+	for i := range Metrics {
+		f := &Metrics[i]
 		var s Sample
 		if x := f.Value(&s); f.Required && x != 0 || !f.Required && !math.IsNaN(x) {
 			t.Errorf("%s of an empty sample is %v", f.Name, x)
@@ -63,21 +63,21 @@ func TestFigureFields(t *testing.T) {
 }
 
 // One more field with tags is one more row.
-func TestFigureAdded(t *testing.T) {
+func TestMetricAdded(t *testing.T) {
 	type longer struct {
 		Sample   int64            `json:"elapsed_ns" unit:"ns" kind:"cumulative" meaning:"m"`
 		ECNMarks *int64           `json:"ecn_marks,omitempty" unit:"count" kind:"counter" meaning:"packets marked by the network"`
 		More     map[string]int64 `json:"more"`
 	}
-	got := figuresOf(reflect.TypeFor[longer]())
-	want := Figure{Name: "ecn_marks", Unit: "count", Kind: Counter, Meaning: "packets marked by the network", field: 1}
+	got := metricsOf(reflect.TypeFor[longer]())
+	want := Metric{Name: "ecn_marks", Unit: "count", Kind: Counter, Meaning: "packets marked by the network", field: 1}
 	if len(got) != 2 || got[1] != want {
 		t.Errorf("%+v, expected %+v at the end", got, want)
 	}
 }
 
 // The document's table of figures is made from [Figures]; -update writes it.
-func TestFiguresInDocument(t *testing.T) {
+func TestMetricsInDocument(t *testing.T) {
 	const path = "../../docs/driver-contract.md"
 	const head = "| field | unit | kind | |\n|---|---|---|---|\n"
 	b, err := os.ReadFile(path)
@@ -93,7 +93,7 @@ func TestFiguresInDocument(t *testing.T) {
 		t.Fatalf("%s: the table of figures does not end with the row of `more`", path)
 	}
 	var rows strings.Builder
-	for _, f := range Figures {
+	for _, f := range Metrics {
 		required := ""
 		if f.Required {
 			required = "; required"

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { figuresOf } from './figures'
+import { parametersOf } from './parameters'
 
 it('lists what a sweep can set', () => {
-  const found = figuresOf(readFileSync(resolve(__dirname, '../../../../radio-profiles/decola-radio.yaml'), 'utf8'))
+  const found = parametersOf(readFileSync(resolve(__dirname, '../../../../radio-profiles/decola-radio.yaml'), 'utf8'))
   expect(found).toContainEqual({ path: 'rate', value: '64 kbit/s' })
   expect(found).toContainEqual({ path: 'channel.alpha', value: '0.01' })
   expect(found.map((f) => f.path)).not.toContain('channel.source')
@@ -12,10 +12,10 @@ it('lists what a sweep can set', () => {
 })
 
 it('bears any text', () => {
-  expect(figuresOf('a: [')).toEqual([])
-  expect(figuresOf('')).toEqual([])
-  expect(figuresOf('emulation: 3')).toEqual([])
-  expect(figuresOf('emulation: {channel: {parts: [{loss: 0.1}]}}')).toEqual([
+  expect(parametersOf('a: [')).toEqual([])
+  expect(parametersOf('')).toEqual([])
+  expect(parametersOf('emulation: 3')).toEqual([])
+  expect(parametersOf('emulation: {channel: {parts: [{loss: 0.1}]}}')).toEqual([
     { path: 'channel.parts[0].loss', value: '0.1' },
   ])
 })

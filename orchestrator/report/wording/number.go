@@ -16,12 +16,12 @@ const significant = 3
 
 // Figure writes a figure for people: with three significant digits at least, and with at
 // least two decimals, one from 1000 and none from 10 000. Below a millionth it has an
-// exponent. The pages' figure (web/src/lib/figure.ts) is the same; testdata/figures.json
+// exponent. The pages' number (web/src/lib/number.ts) is the same; testdata/numbers.json
 // holds both to it.
-func Figure(x *float64) string { return figure(x, 2) }
+func Number(x *float64) string { return number(x, 2) }
 
 // figure is [Figure] with another least number of decimals below 1000.
-func figure(x *float64, decimals int) string {
+func number(x *float64, decimals int) string {
 	switch {
 	case x == nil || math.IsNaN(*x) || math.IsInf(*x, 0):
 		return None
@@ -37,7 +37,7 @@ func figure(x *float64, decimals int) string {
 }
 
 // Delay writes a time in milliseconds as [Figure] does, with one decimal at least.
-func Delay(ms *float64) string { return figure(ms, 1) }
+func Delay(ms *float64) string { return number(ms, 1) }
 
 // Percent writes a share in percent with at least so many decimals, and three significant digits.
 func Percent(share *float64, decimals int) string {
@@ -45,7 +45,7 @@ func Percent(share *float64, decimals int) string {
 		return None
 	}
 	v := 100 * *share
-	return figure(&v, decimals) + " %"
+	return number(&v, decimals) + " %"
 }
 
 // RateUnit is the unit of all throughputs of a table or a drawing, so that they can be
@@ -94,7 +94,7 @@ func (u RateUnit) Write(kbps *float64) string {
 		return None
 	}
 	v := u.In(*kbps)
-	return Figure(&v)
+	return Number(&v)
 }
 
 // Rate writes a throughput that stands alone, in the unit that fits it: "7.45 B/s".

@@ -8,19 +8,19 @@ import (
 )
 
 // FigureKind is how a figure of a sample behaves from one sample to the next.
-type FigureKind string
+type MetricKind string
 
 const (
-	Cumulative FigureKind = "cumulative" // grows from the transfer's start on and never goes back
-	Counter    FigureKind = "counter"    // events since the connection began, as the protocol counts them
-	Gauge      FigureKind = "gauge"      // a value of the moment
+	Cumulative MetricKind = "cumulative" // grows from the transfer's start on and never goes back
+	Counter    MetricKind = "counter"    // events since the connection began, as the protocol counts them
+	Gauge      MetricKind = "gauge"      // a value of the moment
 )
 
 // Figure describes one field of [Sample]: a row of [Figures].
-type Figure struct {
+type Metric struct {
 	Name     string // in JSON, in the database's table of samples, in samples.csv and in the API
 	Unit     string // "ns", "B", "µs", "bit/s"; "count" where it counts events
-	Kind     FigureKind
+	Kind     MetricKind
 	Meaning  string
 	Required bool // every sample has it; of the others, absent is not zero
 	Real     bool // a float64; else an int64
@@ -31,13 +31,13 @@ type Figure struct {
 // Figures is the table of what a sample carries, in the order of the fields of
 // [Sample], from whose tags it is made. Checks, the database, the exports, the
 // API and the documents' tables follow it. It must not be changed.
-var Figures = figuresOf(reflect.TypeFor[Sample]())
+var Metrics = metricsOf(reflect.TypeFor[Sample]())
 
 // ElapsedNS is the sample's time, the one figure that the others are drawn over.
 const ElapsedNS = "elapsed_ns"
 
-func figuresOf(t reflect.Type) []Figure {
-	var out []Figure
+func metricsOf(t reflect.Type) []Metric {
+	var out []Metric
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Tag.Get("kind") == "" {
@@ -48,8 +48,8 @@ func figuresOf(t reflect.Type) []Figure {
 		if value.Kind() == reflect.Pointer {
 			value = value.Elem()
 		}
-		out = append(out, Figure{
-			Name: name, Unit: f.Tag.Get("unit"), Kind: FigureKind(f.Tag.Get("kind")), Meaning: f.Tag.Get("meaning"),
+		out = append(out, Metric{
+			Name: name, Unit: f.Tag.Get("unit"), Kind: MetricKind(f.Tag.Get("kind")), Meaning: f.Tag.Get("meaning"),
 			Required: f.Type.Kind() != reflect.Pointer, Real: value.Kind() == reflect.Float64, field: i,
 		})
 	}
@@ -58,12 +58,12 @@ func figuresOf(t reflect.Type) []Figure {
 
 // Field returns a pointer to the figure's field of s, for a decoder to write
 // to: *int64 of a required figure, else **int64, or **float64 where Real.
-func (f *Figure) Field(s *Sample) any {
+func (f *Metric) Field(s *Sample) any {
 	return reflect.ValueOf(s).Elem().Field(f.field).Addr().Interface()
 }
 
 // Whole returns the value in s of a figure that is not Real; nil where absent.
-func (f *Figure) Whole(s *Sample) *int64 {
+func (f *Metric) Whole(s *Sample) *int64 {
 	switch p := f.Field(s).(type) {
 	case *int64:
 		return p
@@ -74,7 +74,7 @@ func (f *Figure) Whole(s *Sample) *int64 {
 }
 
 // Float returns the value in s of a figure that is Real; nil where absent.
-func (f *Figure) Float(s *Sample) *float64 {
+func (f *Metric) Float(s *Sample) *float64 {
 	if p, ok := f.Field(s).(**float64); ok {
 		return *p
 	}
@@ -82,7 +82,7 @@ func (f *Figure) Float(s *Sample) *float64 {
 }
 
 // Value returns the value in s of any figure; NaN where absent.
-func (f *Figure) Value(s *Sample) float64 {
+func (f *Metric) Value(s *Sample) float64 {
 	if x := f.Float(s); x != nil {
 		return *x
 	}
@@ -94,8 +94,8 @@ func (f *Figure) Value(s *Sample) float64 {
 
 // check refuses figures that are negative or infinite.
 func (s *Sample) check() error {
-	for i := range Figures {
-		f := &Figures[i]
+	for i := range Metrics {
+		f := &Metrics[i]
 		if n := f.Whole(s); n != nil && *n < 0 {
 			return fmt.Errorf("sample with negative %s (%d)", f.Name, *n)
 		}

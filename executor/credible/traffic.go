@@ -1,4 +1,4 @@
-package figures
+package credible
 
 import (
 	"linktrial/executor/journal"

@@ -13,7 +13,7 @@ const kilobyte = 1024.0
 
 // figure is what an attempt has to give in tables, by the journals of both ends and
 // the decisions that were made afterwards.
-type figure struct {
+type value struct {
 	trial, attempt int
 	iteration      int
 	treatment      string
@@ -32,9 +32,9 @@ type figure struct {
 }
 
 // figuresOf are those of all attempts, in the order of the sheet.
-func (a *auditor) figuresOf() []figure {
+func (a *auditor) valuesOf() []value {
 	rows := a.rows()
-	var out []figure
+	var out []value
 	for i := range a.sheet.Trials {
 		t := a.history.trials[i]
 		if t == nil || len(a.sheet.Trials[i].Flows) == 0 {
@@ -45,7 +45,7 @@ func (a *auditor) figuresOf() []figure {
 			if row == nil {
 				continue // a finding already
 			}
-			f := figure{trial: i, attempt: x.number, iteration: a.sheet.Trials[i].Iteration, treatment: a.sheet.Trials[i].Treatment,
+			f := value{trial: i, attempt: x.number, iteration: a.sheet.Trials[i].Iteration, treatment: a.sheet.Trials[i].Treatment,
 				verdict: row.Verdict, reason: row.Reason, started: x.started, confirmed: a.confirmed(x), control: row.Control}
 			took, connect, size, known := a.elapsed(x)
 			if len(x.flows) == 1 && x.flows[0].Result != nil {
@@ -103,7 +103,7 @@ type summary struct {
 }
 
 // summaries are computed from the attempts, by treatment, in the order of the sheet.
-func (a *auditor) summaries(figures []figure) (names []string, by map[string]*summary) {
+func (a *auditor) summaries(values []value) (names []string, by map[string]*summary) {
 	by = map[string]*summary{}
 	rates := map[string][]float64{}
 	of := func(i int) (string, *summary) {
@@ -117,8 +117,8 @@ func (a *auditor) summaries(figures []figure) (names []string, by map[string]*su
 		return name, s
 	}
 	counted := map[int]bool{}
-	for i := range figures {
-		f := &figures[i]
+	for i := range values {
+		f := &values[i]
 		name, s := of(f.trial)
 		if f.counted {
 			counted[f.trial] = true
@@ -213,7 +213,7 @@ func orZero(x float64) float64 {
 }
 
 // checkLive holds what lists and pages show against the journals.
-func (a *auditor) checkLive(figures []figure) {
+func (a *auditor) checkLive(values []value) {
 	c := a.check(Live)
 	if !a.history.seen {
 		c.skip("there is no record of the leading node")
@@ -242,8 +242,8 @@ func (a *auditor) checkLive(figures []figure) {
 		return
 	}
 	rows := a.rows()
-	for i := range figures {
-		f := &figures[i]
+	for i := range values {
+		f := &values[i]
 		c.Objects++
 		if row := rows[key{f.trial, f.attempt}]; !near(row.Rate, f.rate) {
 			c.find(ofTrial(f.trial, f.attempt), "the run's page shows %.9g KB/s, by the journals it is %.9g", row.Rate/kilobyte, f.rate/kilobyte)
@@ -253,11 +253,11 @@ func (a *auditor) checkLive(figures []figure) {
 		c.skip("the figures of treatments were not given")
 		return
 	}
-	a.checkPoints(c, figures)
-	a.checkSummary(c, figures)
+	a.checkPoints(c, values)
+	a.checkSummary(c, values)
 }
 
-func (a *auditor) checkPoints(c *Check, figures []figure) {
+func (a *auditor) checkPoints(c *Check, values []value) {
 	points := map[key]*Point{}
 	for i := range a.run.Summary.Points {
 		p := &a.run.Summary.Points[i]
@@ -266,8 +266,8 @@ func (a *auditor) checkPoints(c *Check, figures []figure) {
 		}
 		points[key{p.Trial, p.Attempt}] = p
 	}
-	for i := range figures {
-		f := &figures[i]
+	for i := range values {
+		f := &values[i]
 		p := points[key{f.trial, f.attempt}]
 		if p == nil {
 			c.find(ofTrial(f.trial, f.attempt), "charts do not have the attempt")
@@ -286,8 +286,8 @@ func (a *auditor) checkPoints(c *Check, figures []figure) {
 	}
 }
 
-func (a *auditor) checkSummary(c *Check, figures []figure) {
-	names, by := a.summaries(figures)
+func (a *auditor) checkSummary(c *Check, values []value) {
+	names, by := a.summaries(values)
 	shown := map[string]*TreatmentSummary{}
 	for i := range a.run.Summary.Treatments {
 		t := &a.run.Summary.Treatments[i]

@@ -11,17 +11,17 @@ import (
 )
 
 // The pages' tests read the same cases (web/src/lib/figure.test.ts).
-func TestFiguresOfPages(t *testing.T) {
-	b, err := os.ReadFile("testdata/figures.json")
+func TestValuesOfPages(t *testing.T) {
+	b, err := os.ReadFile("testdata/numbers.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cases struct{ Figures, Percents, Rates [][]any }
+	var cases struct{ Numbers, Percents, Rates [][]any }
 	if err := json.Unmarshal(b, &cases); err != nil {
 		t.Fatal(err)
 	}
-	if len(cases.Figures) < 30 || len(cases.Percents) < 10 || len(cases.Rates) < 8 {
-		t.Fatalf("found %d, %d and %d cases", len(cases.Figures), len(cases.Percents), len(cases.Rates))
+	if len(cases.Numbers) < 30 || len(cases.Percents) < 10 || len(cases.Rates) < 8 {
+		t.Fatalf("found %d, %d and %d cases", len(cases.Numbers), len(cases.Percents), len(cases.Rates))
 	}
 	number := func(v any) *float64 {
 		if x, ok := v.(float64); ok {
@@ -29,9 +29,9 @@ func TestFiguresOfPages(t *testing.T) {
 		}
 		return nil
 	}
-	for _, c := range cases.Figures {
-		if got := Figure(number(c[0])); got != c[1] {
-			t.Errorf("figure %v: got %s, want %s", c[0], got, c[1])
+	for _, c := range cases.Numbers {
+		if got := Number(number(c[0])); got != c[1] {
+			t.Errorf("number %v: got %s, want %s", c[0], got, c[1])
 		}
 	}
 	for _, c := range cases.Percents {
@@ -51,7 +51,7 @@ func TestFiguresOfPages(t *testing.T) {
 func TestThreeDigits(t *testing.T) {
 	random := rand.New(rand.NewPCG(31, 6))
 	check := func(x float64) {
-		text := Figure(&x)
+		text := Number(&x)
 		got, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.Abs(got-x) > 0.00501*math.Abs(x) || x != 0 && strings.Trim(text, "-0.") == "" {
 			t.Errorf("%v: %s, %v", x, text, err)
@@ -64,7 +64,7 @@ func TestThreeDigits(t *testing.T) {
 		check(x)
 	}
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		if got := Figure(&x); got != None {
+		if got := Number(&x); got != None {
 			t.Errorf("%v: %s", x, got)
 		}
 	}
