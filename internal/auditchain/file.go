@@ -114,7 +114,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	r.lines.Buffer(nil, maxLine)
 	b, err := r.next()
 	if errors.Is(err, io.EOF) {
-		return nil, errors.New("it is empty, expected the file of 'linktrial audit export'")
+		return nil, errors.New("it is empty, expected the file of 'linktrial audit-log export'")
 	}
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	var h headerLine
 	// What a later version adds must not hide which version it is.
 	if err := json.Unmarshal(b, &h); err != nil || h.Format != formatName {
-		return nil, errors.New("it does not begin as the file of 'linktrial audit export' does")
+		return nil, errors.New("it does not begin as the file of 'linktrial audit-log export' does")
 	}
 	if h.Version != format {
 		return nil, fmt.Errorf("version %d of the format, this Linktrial reads %d", h.Version, format)

@@ -26,13 +26,13 @@ func newAudit(s *setting.Settings) *cobra.Command {
 	var limit int32
 	ask := &linktrialv1.ListAuditRequest{}
 	cmd := &cobra.Command{
-		Use:     "audit",
+		Use:     "audit-log",
 		GroupID: setting.GroupPeople,
 		Short:   "List who did what, when and from where, oldest first; export and verify the audit log",
-		Example: `  linktrial audit
-  linktrial audit --since 7d --user dirk --outcome refused
-  linktrial audit --since 2026-05-01 --action StartPlan --json
-  linktrial audit verify`,
+		Example: `  linktrial audit-log
+  linktrial audit-log --since 7d --user dirk --outcome refused
+  linktrial audit-log --since 2026-05-01 --action StartPlan --json
+  linktrial audit-log verify`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return setting.UnknownCommand(cmd, args[0])

@@ -30,10 +30,10 @@ func newAuditExport(s *setting.Settings) *cobra.Command {
 		Use:   "export",
 		Short: "Print the whole audit log, a JSON object a line, with hashes and signed heads",
 		Long: `Print the whole audit log, oldest first, a JSON object a line, with the hashes of its
-entries and the signed heads. 'linktrial audit verify FILE' checks the file. Keep exports
+entries and the signed heads. 'linktrial audit-log verify FILE' checks the file. Keep exports
 away from the orchestrator: a later log is held against one with --against.`,
-		Example: `  linktrial audit export > audit-2026-05.jsonl
-  linktrial audit export | jq 'select(.outcome == "refused")'`,
+		Example: `  linktrial audit-log export > audit-2026-05.jsonl
+  linktrial audit-log export | jq 'select(.outcome == "refused")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return exportAudit(cmd.Context(), s.Orchestrator, cmd.OutOrStdout())
@@ -54,9 +54,9 @@ changed or is missing. The exit code is 0 where the log is intact, and 1 where i
 The signatures are checked with the keys that the orchestrator, or the file, names.
 --trusted-keys names keys that you got in another way. --against takes an earlier export:
 the log must go on from its last entry.`,
-		Example: `  linktrial audit verify
-  linktrial audit verify audit-2026-05.jsonl --trusted-keys trusted-keys
-  linktrial audit verify --against audit-2026-04.jsonl`,
+		Example: `  linktrial audit-log verify
+  linktrial audit-log verify audit-2026-05.jsonl --trusted-keys trusted-keys
+  linktrial audit-log verify --against audit-2026-04.jsonl`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			keys, err := trustedKeys(trusted)

@@ -163,5 +163,5 @@ func TestAuditVerify(t *testing.T) {
 	broken("entry 3 of 2026-05-01 08:03:00 UTC, or one before it, was changed and the chain made again: it is the last one of", "verify", "--against", april)
 
 	_, err = run("nonsense")
-	require.ErrorContains(t, err, `unknown command "nonsense" for "audit". Its commands are: `)
+	require.ErrorContains(t, err, `unknown command "nonsense" for "audit-log". Its commands are: `)
 }
