@@ -12,7 +12,7 @@ import (
 	"linktrial/orchestrator/stats"
 )
 
-// Against is the published figures of the plan beside ours.
+// Against is the published values of the plan beside ours.
 type Against struct {
 	Lines   []AgainstLine  `json:"lines"`
 	Missing []Missing      `json:"missing"`
@@ -26,11 +26,11 @@ type Missing struct {
 	Reason    string `json:"reason"`
 }
 
-// Outcome of one published figure. Closed list.
+// Outcome of one published value. Closed list.
 type Outcome string
 
 // The outcomes. A statement holds within the intervals where what speaks
-// against it is less than our figures' confidence intervals.
+// against it is less than our values' confidence intervals.
 const (
 	Within10     Outcome = "within 10 %"
 	Within25     Outcome = "within 25 %"
@@ -40,12 +40,12 @@ const (
 	Holds        Outcome = "holds"
 	HoldsWithin  Outcome = "holds within CI"
 	DoesNotHold  Outcome = "does not hold"
-	OutcomeGone  Outcome = "missing"   // the treatment could not be run
-	OutcomeNone  Outcome = "no figure" // ours has none
-	OutcomeWords Outcome = "words"     // a statement for people alone
+	OutcomeGone  Outcome = "missing"  // the treatment could not be run
+	OutcomeNone  Outcome = "no value" // ours has none
+	OutcomeWords Outcome = "words"    // a statement for people alone
 )
 
-// AgainstLine is one published figure and ours.
+// AgainstLine is one published value and ours.
 type AgainstLine struct {
 	Group     string `json:"group,omitempty"`
 	Where     string `json:"where,omitempty"` // the conditions, for people; what they leave open is averaged over
@@ -66,20 +66,20 @@ type AgainstLine struct {
 	Runs      int      `json:"runs"` // that ours is the mean over
 	Deviation *float64 `json:"deviation_percent"`
 	Outcome   Outcome  `json:"outcome"`
-	Detail    string   `json:"detail,omitempty"` // why, or the figures that a shape was judged by
+	Detail    string   `json:"detail,omitempty"` // why, or the values that a shape was judged by
 	// Imported says which campaigns of the report were imported, and from where; empty: none.
 	Imported string `json:"imported,omitempty"`
 
 	Short string `json:"-"` // of Metric, for terminals
 }
 
-// Place names where the figure is from: the group and its conditions.
+// Place names where the value is from: the group and its conditions.
 func (l *AgainstLine) Place() string {
 	parts := slices.DeleteFunc([]string{l.Group, l.Where}, func(s string) bool { return s == "" })
 	return wording.Clean(cmp.Or(strings.Join(parts, " · "), "all runs"))
 }
 
-// AgainstSummary counts outcomes. What has no figure of ours is in no other count.
+// AgainstSummary counts outcomes. What has no value of ours is in no other count.
 type AgainstSummary struct {
 	Values      int `json:"values"`
 	Within10    int `json:"within_10_percent"`
@@ -94,11 +94,11 @@ type AgainstSummary struct {
 	Words       int `json:"words"`
 }
 
-// flat is how far figures may differ, relative, and still count as no change
+// flat is how far values may differ, relative, and still count as no change
 // where intervals do not say more.
 const flat = 0.05
 
-// Against holds the published figures of the plan against ours.
+// Against holds the published values of the plan against ours.
 func (v *Analysis) Against() *Against {
 	a := &Against{Lines: []AgainstLine{}, Missing: []Missing{}}
 	for i := range v.Tables {
@@ -152,7 +152,7 @@ func (a *Against) gather() {
 	slices.SortStableFunc(a.Lines, func(x, y AgainstLine) int { return order[x.Place()] - order[y.Place()] })
 }
 
-// rows are figures in the form of Table 2.
+// rows are values in the form of Table 2.
 func (a *Against) rows(t *RunTable) {
 	for i := range t.Rows {
 		r := &t.Rows[i]
@@ -181,7 +181,7 @@ func (a *Against) rows(t *RunTable) {
 			case x.ours == nil:
 				l.Outcome, l.Runs = OutcomeNone, 0
 				if l.Detail = r.Troubles(); l.Detail == "" {
-					l.Detail = "one trial has no such figure"
+					l.Detail = "one trial has no such value"
 				}
 			default:
 				l.Outcome = distance(x.deviation, *x.ours == x.published)
@@ -237,7 +237,7 @@ func (g *grouped) judge(l *AgainstLine, f *plan.PublishedValue, treatment string
 	}
 }
 
-// fill takes our figure over; the outcome stays empty where there is one.
+// fill takes our value over; the outcome stays empty where there is one.
 func (g *grouped) fill(l *AgainstLine, f *plan.PublishedValue, treatment string, where []plan.Condition) Estimate {
 	e, runs, of, why := g.mean(f.Metric, treatment, f.Reference, where)
 	if why != "" {
@@ -246,12 +246,12 @@ func (g *grouped) fill(l *AgainstLine, f *plan.PublishedValue, treatment string,
 	}
 	l.Ours, l.CI, l.N, l.Runs = Rounded(e.Mean), e.Interval(), e.N, runs
 	if runs < of {
-		l.Detail = fmt.Sprintf("%d of %d runs have a figure", runs, of)
+		l.Detail = fmt.Sprintf("%d of %d runs have a value", runs, of)
 	}
 	return e
 }
 
-// lacks says that we have no figure, and why.
+// lacks says that we have no value, and why.
 func (l *AgainstLine) lacks(why string) {
 	l.Outcome, l.Detail = OutcomeNone, why
 	if reason, gone := strings.CutPrefix(why, "missing: "); gone {
@@ -286,7 +286,7 @@ func (g *grouped) judgeChange(l *AgainstLine, f *plan.PublishedValue, treatment 
 	l.Detail += "; off by points of percent"
 }
 
-// place is one of the figures that a shape is judged by.
+// place is one of the values that a shape is judged by.
 type place struct {
 	name string
 	Estimate
@@ -300,7 +300,7 @@ func describe(ps []place) string {
 	return strings.Join(parts, ", ")
 }
 
-// along are the figures along an axis, in the order of the plan.
+// along are the values along an axis, in the order of the plan.
 func (g *grouped) along(l *AgainstLine, f *plan.PublishedValue, treatment, axis string) (ps []place) {
 	where := slices.DeleteFunc(slices.Clone(f.Where), func(c plan.Condition) bool { return c.Axis == axis })
 	why := ""
@@ -352,7 +352,7 @@ func (g *grouped) judgeAlong(l *AgainstLine, f *plan.PublishedValue, treatment s
 	}
 	at := slices.IndexFunc(ps, func(p place) bool { return p.name == value })
 	if value != "" && at < 0 {
-		l.Outcome, l.Detail = OutcomeNone, "no figure at "+axis+" "+value
+		l.Outcome, l.Detail = OutcomeNone, "no value at "+axis+" "+value
 		return
 	}
 	if value == "" {
@@ -456,14 +456,14 @@ func (a *Against) Sentences() []string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	say(s.Values, "Of %s beside ours, %d agree within 10 %% and %d within 25 %%.", wording.Plural(s.Values, "published figure", "published figures"), s.Within10, s.Within25)
+	say(s.Values, "Of %s beside ours, %d agree within 10 %% and %d within 25 %%.", wording.Plural(s.Values, "published value", "published values"), s.Within10, s.Within25)
 	say(s.Ranges, "Of %s, ours lie inside %d.", wording.Plural(s.Ranges, "published range", "published ranges"), s.Inside)
 	within := ""
 	if s.HoldOnlyCI > 0 {
 		within = fmt.Sprintf(" (%d only within the intervals)", s.HoldOnlyCI)
 	}
 	say(s.Shapes, "Of %s, %d hold%s.", wording.Plural(s.Shapes, "published shape", "published shapes"), s.Hold, within)
-	say(s.MissingOnes, "%s of treatments that could not be run.", wording.Plural(s.MissingOnes, "published figure is", "published figures are"))
-	say(s.NoValue, "For %s we have none.", wording.Plural(s.NoValue, "published figure", "published figures"))
+	say(s.MissingOnes, "%s of treatments that could not be run.", wording.Plural(s.MissingOnes, "published value is", "published values are"))
+	say(s.NoValue, "For %s we have none.", wording.Plural(s.NoValue, "published value", "published values"))
 	return out
 }

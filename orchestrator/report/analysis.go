@@ -32,7 +32,7 @@ type Options struct {
 	// have it; empty: the first of each run.
 	Reference string
 	// Axis and Metric are what [Analysis.Charts] draws; without either, it chooses
-	// by the published figures.
+	// by the published values.
 	Axis   string
 	Metric plan.Metric
 	// Part is which drawing of a figure of many panels is wanted, from 1; 0: the first.
@@ -51,7 +51,7 @@ func (v *Analysis) note(text string) {
 // noteUnnamed adds which runs used a radio that nobody has named.
 func (v *Analysis) noteUnnamed() {
 	if n := v.Dataset.Unnamed(); n > 0 {
-		v.note(fmt.Sprintf("Measured over a %s: %d of %s. The radio that the plan names there is not vouched for, and published figures are not held against them.",
+		v.note(fmt.Sprintf("Measured over a %s: %d of %s. The radio that the plan names there is not vouched for, and published values are not held against them.",
 			journal.PlaceUnnamed, n, wording.Plural(len(v.Dataset.Runs), "run", "runs")))
 	}
 }
@@ -65,7 +65,7 @@ func Analyse(ds *Dataset, o Options) *Analysis {
 	}
 	a.noteUnnamed()
 	if n := a.Dataset.estimated(); n > 0 {
-		a.note(fmt.Sprintf("The throughput of %s with several flows is an estimate from each flow's mean rate, because the server's samples were gone when the figure was first made of them.", wording.Plural(n, "attempt", "attempts")))
+		a.note(fmt.Sprintf("The throughput of %s with several flows is an estimate from each flow's mean rate, because the server's samples were gone when the value was first made of them.", wording.Plural(n, "attempt", "attempts")))
 	}
 	a.runs = make([]summarised, len(a.Dataset.Runs))
 	var next atomic.Int64

@@ -66,7 +66,7 @@ func TestAgainst(t *testing.T) {
 	}
 }
 
-// A run is of no interest to figures of other runs.
+// A run is of no interest to values of other runs.
 func TestAgainstOfOneRun(t *testing.T) {
 	ds := reporttest.Swept()
 	ds.Runs = ds.Runs[len(ds.Runs)-1:] // loss 0.1
@@ -126,7 +126,7 @@ func TestCharts(t *testing.T) {
 		t.Errorf("what is published of Ideal: %+v", p)
 	}
 
-	// Without published figures every axis but the longest splits.
+	// Without published values every axis but the longest splits.
 	ds := reporttest.Swept()
 	ds.PublishedValues = nil
 	charts = report.Analyse(ds, report.Options{}).Charts()
@@ -143,6 +143,6 @@ func TestPublishedIsMatchedByName(t *testing.T) {
 	}
 	require.InEpsilon(t, 100*(*table[0].Rows[1].AverageKBps-194.15)/194.15, *cubic.AvgDeviation, 1e-6)
 	if table[1].Has(report.HasPublished) {
-		t.Error("figures of one radio are beside another's")
+		t.Error("values of one radio are beside another's")
 	}
 }

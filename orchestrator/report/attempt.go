@@ -8,7 +8,7 @@ import (
 	"linktrial/executor/journal"
 )
 
-// ThroughputBytesPerSecond is the paper's figure, 0 where the attempt did not
+// ThroughputBytesPerSecond is the paper's metric, 0 where the attempt did not
 // succeed. Where times bound all of several flows, it is what they delivered within
 // their common window ([CommonWindow]): a flow that waits for its last
 // acknowledgement long after that takes nothing from the others. Where that is not
@@ -20,7 +20,7 @@ func (a *Attempt) ThroughputBytesPerSecond() float64 {
 	return a.MeasuredBytesPerSecond()
 }
 
-// MeasuredBytesPerSecond is the same figure, also where a mark keeps it from
+// MeasuredBytesPerSecond is the same value, also where a mark keeps it from
 // counting; 0 where the journal has no success.
 func (a *Attempt) MeasuredBytesPerSecond() float64 {
 	verdict := a.Verdict
@@ -99,7 +99,7 @@ func (a *Attempt) rateOf(flow int) float64 {
 	return 0
 }
 
-// Counted is the attempt whose figure counts for the trial, or nil.
+// Counted is the attempt whose value counts for the trial, or nil.
 func (t *Trial) Counted() *Attempt {
 	if a := t.last(); a != nil && a.Valid() {
 		return a
@@ -117,7 +117,7 @@ func (t *Trial) last() *Attempt {
 
 // excluded reports whether an ended trial tells nothing of its protocol: what its last
 // attempt came to does not count, because of a fault of the apparatus, a rule of validity, a
-// mark or a figure that cannot be true, or people ended it.
+// mark or a value that cannot be true, or people ended it.
 func (t *Trial) excluded() bool {
 	v := t.Verdict
 	if a := t.last(); a != nil {
@@ -132,7 +132,7 @@ func (a *Attempt) hasOutcome() bool {
 }
 
 // Valid reports whether the attempt succeeded, the server received every byte as it
-// was sent, and there is a figure.
+// was sent, and there is a value.
 func (a *Attempt) Valid() bool {
 	return a.Verdict == journal.Succeeded && a.Verified && a.Elapsed > 0 && (a.Window == nil || a.Window.Unknown == "")
 }

@@ -20,7 +20,7 @@ type bound struct {
 	share       plan.Metric
 	of          func(*observation) float64 // from the channel's start, where its clock starts
 	transfer    func(*observation) float64 // by the transfer's clock
-	unknown     string                     // why there is no figure
+	unknown     string                     // why there is no value
 }
 
 // bounds are in the order in which charts have them.
@@ -53,7 +53,7 @@ func boundOfShare(m plan.Metric) *bound {
 	return nil
 }
 
-// Limits are what the bounds would have reached where a treatment has a figure: in the
+// Limits are what the bounds would have reached where a treatment has a value: in the
 // same trials, by the same clock, averaged in the same way. NaN: not known of all of
 // these trials, or the metric has none.
 type Limits struct{ Ideal, CodedBound float64 }
@@ -108,7 +108,7 @@ func (s *summarised) limits(m plan.Metric, treatment, reference string) Limits {
 }
 
 // boundSample is the transfers of a bound, one an iteration: all treatments of
-// an iteration met the same channel. It is Ideal where a plan's published figures name
+// an iteration met the same channel. It is Ideal where a plan's published values name
 // it, over all iterations and with nothing before its clock: a treatment of which only
 // some trials are valid may be above it. Beside treatments there are [Limits].
 func (s *summarised) boundSample(of func(*observation) float64) *sample {

@@ -12,7 +12,7 @@ import (
 
 // conclude is the sentence over a run's comparison: by how much the treatment with the
 // highest average leads the next one, whether the trials decide it, and about how many
-// more iterations would. Empty where fewer than two treatments have figures. Which two
+// more iterations would. Empty where fewer than two treatments have values. Which two
 // these are shows only afterwards, so that each pair of treatments counts as a
 // comparison of its own. Mixes are left out: their trials have more flows.
 func conclude(t *RunTable, samples []sample, isMix func(string) bool) (string, Lead) {
@@ -31,7 +31,7 @@ func conclude(t *RunTable, samples []sample, isMix func(string) bool) (string, L
 	}
 	leader, second := wording.Clean(t.Rows[best].Label), wording.Clean(t.Rows[next].Label)
 	if d.Pairs < minPairs {
-		text := fmt.Sprintf("%s and %s are not compared: %s valid figures of both, and a comparison takes %d", leader, second, wording.Plural(d.Pairs, "iteration has", "iterations have"), minPairs)
+		text := fmt.Sprintf("%s and %s are not compared: %s valid values of both, and a comparison takes %d", leader, second, wording.Plural(d.Pairs, "iteration has", "iterations have"), minPairs)
 		return text + ".", Lead{Text: text}
 	}
 	noise := !d.Decided && d.More == 0

@@ -49,13 +49,13 @@ func TestConclusion(t *testing.T) {
 		"within noise": {map[string][]float64{"a": hundred, "b": {90, 95, 105, 110, 100, 104, 98, 101}},
 			"B is within noise of A (+0.2 %, −5.1 to +5.4 % at 95 %, Hodges–Lehmann, paired Wilcoxon, 8 iterations): not decided (p = 1.000)."},
 		"two pairs": {map[string][]float64{"a": {100, 100, 0}, "b": {150, 151, 152}},
-			"B and A are not compared: 2 iterations have valid figures of both, and a comparison takes 3."},
+			"B and A are not compared: 2 iterations have valid values of both, and a comparison takes 3."},
 		"the slower of most iterations has the higher average": {map[string][]float64{"a": {100, 100, 100, 100, 100, 100, 100, 100}, "b": {97, 97, 97, 97, 97, 97, 97, 122}},
 			"A leads B by 3.1 %, though its average is lower (−8.1 to +3.1 % at 95 %, Hodges–Lehmann, paired Wilcoxon, 8 iterations): not decided (p = 0.195); about 22 more iterations would be needed."},
 		"the best of three against the next, corrected": {map[string][]float64{"a": hundred, "b": {118, 119, 120, 121, 122, 123, 121, 120}, "c": {130, 131, 132, 133, 134, 135, 131, 133}},
 			"Of 3 treatments, C leads the next, B, by 10 % (+9.0 to +11 % at 95 %, Hodges–Lehmann, paired Wilcoxon, 8 iterations): decided (p = 0.023). Interval and p are corrected for the 3 pairs of treatments (Bonferroni)."},
-		"one treatment":              {map[string][]float64{"a": hundred}, ""},
-		"the other without a figure": {map[string][]float64{"a": hundred, "b": {0, 0, 0}}, ""},
+		"one treatment":             {map[string][]float64{"a": hundred}, ""},
+		"the other without a value": {map[string][]float64{"a": hundred, "b": {0, 0, 0}}, ""},
 	} {
 		if got := conclusionOf(runOf(c.rates, "a", "b", "c")); got != c.want {
 			t.Errorf("%s:\n%s\n%s", name, got, c.want)
@@ -73,7 +73,7 @@ func TestLead(t *testing.T) {
 		"decided":     {map[string][]float64{"a": hundred, "b": {118, 119, 120, 121, 122, 123, 121, 120}, "c": {130, 131, 132, 133, 134, 135, 131, 133}}, report.Lead{Text: "C leads B by 10 %: decided", Leader: "C", Decided: true}},
 		"not decided": {map[string][]float64{"a": hundred, "b": {90, 95, 110, 112, 125, 130, 98, 140}}, report.Lead{Text: "B leads A by 11 %: not decided", Leader: "B"}},
 		"noise":       {map[string][]float64{"a": hundred, "b": {90, 95, 105, 110, 100, 104, 98, 101}}, report.Lead{Text: "B is within noise of A"}},
-		"too few":     {map[string][]float64{"a": {100, 100, 0}, "b": {150, 151, 152}}, report.Lead{Text: "B and A are not compared: 2 iterations have valid figures of both, and a comparison takes 3"}},
+		"too few":     {map[string][]float64{"a": {100, 100, 0}, "b": {150, 151, 152}}, report.Lead{Text: "B and A are not compared: 2 iterations have valid values of both, and a comparison takes 3"}},
 		"one":         {map[string][]float64{"a": hundred}, report.Lead{}},
 	} {
 		r := runOf(c.rates, "a", "b", "c")

@@ -25,7 +25,7 @@ type Dataset struct {
 	Complete bool `json:"complete"`
 	// Published is what the plan says others have measured; shown beside ours.
 	Published []PublishedRow `json:"published,omitempty"`
-	// Figures is the same for figures that are not in the form of Table 2.
+	// PublishedValues is the same for values that are not in the form of Table 2.
 	PublishedValues []plan.PublishedValue `json:"figures,omitempty"`
 	// Notes are sentences for people on what the reports leave out.
 	Notes []string `json:"notes,omitempty"`
@@ -129,7 +129,7 @@ type Attempt struct {
 	// Window is of several flows, all of which times bound; nil: none, or the server's
 	// samples were not there when it was to be made.
 	Window *CommonWindow `json:"common_window,omitempty"`
-	// Probes are those of the trial, in its order. None is part of a figure above.
+	// Probes are those of the trial, in its order. No value above is made of them.
 	Probes []Probe `json:"probes,omitempty"`
 
 	Radio *RadioReport `json:"radio,omitempty"`
@@ -149,7 +149,7 @@ type Attempt struct {
 	// measured.
 	Host *journal.HostLoad `json:"host,omitempty"`
 
-	// Mark is why a person excluded the figure; nil: it is not excluded.
+	// Mark is why a person excluded the value; nil: it is not excluded.
 	// Verdict, Reason and Message above say so already.
 	Mark *Mark `json:"-"`
 }
@@ -162,7 +162,7 @@ type ControlCount struct {
 	Unknown string     `json:"unknown,omitempty"` // why they are not known; empty: they are
 }
 
-// Mark is a person's word that the figure of an attempt must not count, and
+// Mark is a person's word that the value of an attempt must not count, and
 // what the journal says of that attempt.
 type Mark struct {
 	Reason string
@@ -201,7 +201,7 @@ type RadioReport struct {
 	Late *radiocontrol.Late `json:"late,omitempty"`
 }
 
-// Telemetry is one figure that a radio, or the laptop beside it, reported during an
+// Telemetry is one metric that a radio, or the laptop beside it, reported during an
 // attempt. Of a number that only grows it is the growth a second.
 type Telemetry struct {
 	Node   string `json:"node"`
@@ -210,7 +210,7 @@ type Telemetry struct {
 	Kind   string `json:"-"`      // of the source
 	Metric string `json:"figure"` // snr, in_bytes, latitude …
 	Unit   string `json:"unit,omitempty"`
-	// Readings is how many lay within the attempt. Where none did, the figures
+	// Readings is how many lay within the attempt. Where none did, the values
 	// are those of the last reading before it and the first one after it, as of
 	// sources that are read between trials.
 	Readings int     `json:"readings"`

@@ -1,6 +1,6 @@
 // Package report is the model of results: what was measured ([Dataset]), the
 // tables and curves that follow from it ([Analysis]), and how far they lie from
-// published figures ([Against]). Comes in: a Dataset. Goes out: figures, the same
+// published values ([Against]). Comes in: a Dataset. Goes out: values, the same
 // for the same Dataset. report/render writes them as files, report/figure draws
 // them, report/wording words them.
 //
@@ -12,7 +12,7 @@
 //   - imported: another orchestrator's export, held against what its attempts give
 //   - json: the export of everything
 //   - difference: campaigns held against each other
-//   - against: published figures held against ours
+//   - against: published values held against ours
 //   - sweep: curves of a metric over a swept axis
 //   - group: the runs of a group of the plan, and a metric's mean over them
 //
@@ -35,7 +35,7 @@
 //
 //   - words: what tables say
 //   - table: tables and their rows
-//   - published: metrics and published figures, for people
+//   - published: metrics and published values, for people
 //   - number: rounded numbers and intervals
 //
 // What was measured:

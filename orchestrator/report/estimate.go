@@ -17,7 +17,7 @@ type Estimate struct {
 	Mean              float64
 	N                 int // trials
 	variance, degrees float64
-	positive          bool // a mean of figures that are never negative
+	positive          bool // a mean of values that are never negative
 }
 
 var noEstimate = Estimate{Mean: math.NaN(), variance: math.NaN()}
@@ -36,7 +36,7 @@ func (e Estimate) scaled(by float64) Estimate {
 }
 
 // Interval is the 95 % confidence interval of the mean (Student's t); nil
-// where there is none. Of figures that are never negative it ends at 0.
+// where there is none. Of values that are never negative it ends at 0.
 func (e Estimate) Interval() *Range {
 	i := stats.OfMean(e.Mean, e.variance, e.degrees, level)
 	if e.positive {
@@ -160,7 +160,7 @@ func (s *summarised) gain(sm *sample, reference string) (Estimate, string) {
 	return Estimate{Mean: stats.GainPercent(1, ratio.Ratio), variance: 1e4 * ratio.Variance, degrees: float64(ratio.Pairs - 1), N: ratio.Pairs}, ""
 }
 
-// noFigure says why a treatment that has trials gave nothing.
+// noValue says why a treatment that has trials gave nothing.
 func (s *sample) noValue() string {
 	switch {
 	case s.failed > 0 && len(s.failures) > 0:

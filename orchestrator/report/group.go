@@ -85,7 +85,7 @@ func (g *grouped) treatments(where []plan.Condition) (names []string, labels map
 }
 
 // mean is a metric over all runs that meet the conditions, each run counting
-// alike; where there is none, why. runs is how many have a figure, of is of
+// alike; where there is none, why. runs is how many have a value, of is of
 // how many.
 func (g *grouped) mean(m plan.Metric, treatment, reference string, where []plan.Condition) (e Estimate, runs, of int, why string) {
 	var es []Estimate

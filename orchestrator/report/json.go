@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // JSONFormat is the version of the JSON export. Fields may be added within a
@@ -162,5 +163,18 @@ func ReadJSON(b []byte) (*Dataset, error) {
 	if d.Dataset == nil {
 		return nil, errors.New("results: no dataset")
 	}
+	for i, note := range d.Dataset.Notes {
+		d.Dataset.Notes[i] = earlierWords.Replace(note)
+	}
 	return d.Dataset, nil
 }
+
+// earlierWords brings sentences of exports that earlier versions made, which called a value a
+// figure, into the words of today: the same results make the same sentences.
+var earlierWords = strings.NewReplacer(
+	"published figures are not held against them.", "published values are not held against them.",
+	"samples were gone when the figure was first made of them.", "samples were gone when the value was first made of them.",
+	"The plan's published figures are left out, as it", "The plan's published values are left out, as it",
+	"so that their figures may be the machine's (", "so that their values may be the machine's (",
+	" valid figures of both, and a comparison takes ", " valid values of both, and a comparison takes ",
+)

@@ -26,7 +26,7 @@ func TestMerge(t *testing.T) {
 	require.Len(t, m.Runs, len(one.Runs)+len(two.Runs))
 	require.Equal(t, one.PublishedValues, m.PublishedValues, "both plans carry the same")
 
-	// Every figure is as it was, and curves are labelled with their campaign.
+	// Every value is as it was, and curves are labelled with their campaign.
 	a, first := report.Analyse(m, report.Options{}), report.Analyse(one, report.Options{})
 	for i := range first.Tables {
 		require.Equal(t, first.Tables[i].Rows, a.Tables[i].Rows)

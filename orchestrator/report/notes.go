@@ -83,7 +83,7 @@ func and(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// starvedOn is what missed so much of an attempt's time that the attempt's figure may be
+// starvedOn is what missed so much of an attempt's time that the attempt's value may be
 // the machine's and not the protocol's: the leading node, whose processors kept its
 // programs waiting, and the emulated radio, which gave packets out late.
 func (a *Attempt) starvedOn() (node, emulator bool) {
@@ -144,7 +144,7 @@ func (r *Run) hostNote() string {
 	for _, m := range r.Sheet.Mixes {
 		note(m.Name, m.Label)
 	}
-	return fmt.Sprintf("%d of %s ran on a starved host: %s for over %g %% of the time, so that their figures may be the machine's (%s). The rule \"host\" of plans has such attempts repeated.",
+	return fmt.Sprintf("%d of %s ran on a starved host: %s for over %g %% of the time, so that their values may be the machine's (%s). The rule \"host\" of plans has such attempts repeated.",
 		sum, wording.Plural(counted, "attempt that counts", "attempts that count"), hosts(nodes, emulators), journal.StarvedShare*100, strings.Join(of, ", "))
 }
 

@@ -35,7 +35,7 @@ type flowRate struct {
 // channel's, before the connect.
 func (o *observation) whole() float64 { return o.connect + o.elapsed }
 
-// observe takes the figures of a valid attempt; least is the least time that the
+// observe takes the values of a valid attempt; least is the least time that the
 // emulated radios need for its transfer, 0 where that is not known.
 func observe(t *Trial, a *Attempt, least time.Duration) observation {
 	o := observation{iteration: t.Iteration, kbps: a.ThroughputBytesPerSecond() / unit.KB, elapsed: a.Elapsed.Seconds(), connect: a.Connect.Seconds(),
@@ -120,7 +120,7 @@ func takeSample(r *Run, trials []*Trial) sample {
 	return s
 }
 
-// values takes one figure of every valid trial and leaves out what has none.
+// values takes one metric of every valid trial and leaves out what has none.
 func (s *sample) values(of func(*observation) float64) []float64 {
 	xs := make([]float64, 0, len(s.valid))
 	for i := range s.valid {
@@ -131,7 +131,7 @@ func (s *sample) values(of func(*observation) float64) []float64 {
 	return xs
 }
 
-// by is one figure of every valid trial by its iteration.
+// by is one metric of every valid trial by its iteration.
 func (s *sample) by(of func(*observation) float64) map[int]float64 {
 	m := make(map[int]float64, len(s.valid))
 	for i := range s.valid {
@@ -224,7 +224,7 @@ func transferOf(bound, connect, least float64) float64 {
 	return math.NaN()
 }
 
-// meanOfAll is a figure's mean over the valid trials, NaN unless all of them have it: a
+// meanOfAll is a metric's mean over the valid trials, NaN unless all of them have it: a
 // mean over some of the trials is not comparable with one over all.
 func (s *sample) meanOfAll(of func(*observation) float64) float64 {
 	xs := s.values(of)

@@ -19,12 +19,12 @@ type Probe struct {
 	Message   string          `json:"message,omitempty"`
 	Connect   time.Duration   `json:"connect_ns"`
 	Elapsed   time.Duration   `json:"elapsed_ns"`
-	// Figures are as measured: delays are between the clocks as they were. Nil where
+	// Metrics are as measured: delays are between the clocks as they were. Nil where
 	// there are none.
 	Metrics *contract.ProbeMetrics `json:"figures,omitempty"`
 }
 
-// Counts reports whether the probe's figures count: whatever became of the
+// Counts reports whether the probe's values count: whatever became of the
 // transfers beside it.
 func (p *Probe) Counts() bool { return p.Verdict == journal.Succeeded && p.Metrics != nil }
 

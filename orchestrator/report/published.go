@@ -47,7 +47,7 @@ func MetricTitle(m plan.Metric) string {
 	return wording.Clean(string(m))
 }
 
-// inUnit brings a published figure into the metric's unit, and reports whether
+// inUnit brings a published value into the metric's unit, and reports whether
 // that is possible.
 func inUnit(f *plan.PublishedValue, m plan.Metric) bool {
 	if f.Metric == m {

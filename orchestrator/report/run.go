@@ -14,7 +14,7 @@ import (
 const CampaignAxis = "campaign"
 
 // Unnamed reports whether nobody has named the radio that the run used: the sheet's is
-// what the plan says, and its figures are not those of the radio.
+// what the plan says, and its parameters are not those of the radio.
 func (r *Run) Unnamed() bool { return r.Place == journal.PlaceUnnamed }
 
 // Unnamed is the number of runs whose radio nobody has named.

@@ -76,7 +76,7 @@ func TestSummarize(t *testing.T) {
 	}
 	near(t, "elapsed", a.ElapsedSeconds, 3)
 	if a.MeanCI == nil || a.BootstrapCI == nil || a.MoreIterations == nil || a.Comparison != nil || a.Normalised != nil {
-		t.Errorf("figures of a: %+v", a)
+		t.Errorf("values of a: %+v", a)
 	}
 	if b.Trials != 4 || b.Valid != 3 || b.Failed != 1 || b.ExtraAttempts != 1 || len(b.Failures) != 1 || b.Failures[0].Attempts != 2 {
 		t.Errorf("counts of b: %+v", b)
@@ -164,7 +164,7 @@ func TestWhatIsPartial(t *testing.T) {
 				t.Errorf("row %+v", r)
 			}
 			if r.Valid == 0 && (r.AverageKBps != nil || r.MeanCI != nil || r.ShareOfIdeal != nil || r.CodedBoundKBps != nil || r.MoreIterations != nil) {
-				t.Errorf("figures of nothing: %+v", r)
+				t.Errorf("values of nothing: %+v", r)
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestValuesAreRounded(t *testing.T) {
 	}
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		if Rounded(x) != nil {
-			t.Errorf("%v became a figure", x)
+			t.Errorf("%v became a value", x)
 		}
 	}
 	if math.Signbit(*Rounded(math.Copysign(0, -1))) {
@@ -193,8 +193,8 @@ func TestValuesAreRounded(t *testing.T) {
 	}
 }
 
-// Failures whose reasons differ in figures alone are one in a row's remark, with the
-// figures of the first; names with digits tell them apart.
+// Failures whose reasons differ in numbers alone are one in a row's remark, with the
+// numbers of the first; names with digits tell them apart.
 func TestFailuresThatAreAlike(t *testing.T) {
 	row := Row{Failures: []Failure{
 		{Verdict: journal.Invalid, Reason: "marked: foreign-traffic: 57.3 KiB at port 5003", Attempts: 1},
@@ -203,7 +203,7 @@ func TestFailuresThatAreAlike(t *testing.T) {
 		{Verdict: journal.Invalid, Reason: "marked: cable of radio1", Attempts: 1},
 		{Verdict: journal.Invalid, Reason: "marked: cable of radio2", Attempts: 1},
 	}}
-	want := "8 attempts gave no figure: 3× invalid (marked: foreign-traffic: 57.3 KiB at port 5003) (2 with other figures), 3× failed (reset), 1× invalid (marked: cable of radio1), 1× invalid (marked: cable of radio2)"
+	want := "8 attempts gave no value: 3× invalid (marked: foreign-traffic: 57.3 KiB at port 5003) (2 with other numbers), 3× failed (reset), 1× invalid (marked: cable of radio1), 1× invalid (marked: cable of radio2)"
 	if got := row.Troubles(); got != want {
 		t.Errorf("%q, expected %q", got, want)
 	}

@@ -48,9 +48,9 @@ type CurvePoint struct {
 }
 
 // Charts are the parameter curves of the campaign: for each group and each
-// metric that its published figures have (KB/s where there are none), over the
-// axis that the figures' shapes name, else the longest with numbers, one chart
-// for each combination of the other axes. Axes that no published figure of the
+// metric that its published values have (KB/s where there are none), over the
+// axis that the shapes among these name, else the longest with numbers, one chart
+// for each combination of the other axes. Axes that no published value of the
 // metric states are averaged over, as the paper did. [Options] may say otherwise.
 func (v *Analysis) Charts() []*Chart {
 	if o := v.options; o.Axis != "" || o.Metric != "" {
@@ -80,7 +80,7 @@ func (v *Analysis) Charts() []*Chart {
 }
 
 // ChartsOf are the curves of one metric over one axis, a chart for each group
-// and combination of the other axes, with the published figures of that metric
+// and combination of the other axes, with the published values of that metric
 // in its unit. None where the axis is not swept.
 func (v *Analysis) ChartsOf(m plan.Metric, axis string) (out []*Chart) {
 	for _, g := range v.groups() {
@@ -108,7 +108,7 @@ func (v *Analysis) shown(charts []*Chart) []*Chart {
 	return charts
 }
 
-// figuresOf are the plan's published figures of a group.
+// valuesOf are the plan's published values of a group.
 func (v *Analysis) valuesOf(g *grouped) (out []*plan.PublishedValue) {
 	for i := range v.Dataset.PublishedValues {
 		if f := &v.Dataset.PublishedValues[i]; f.Group == g.name {
@@ -328,7 +328,7 @@ func (g *grouped) draw(c *Chart, values []*plan.PublishedValue) {
 // NothingSwept is what reports say that have no chart.
 const NothingSwept = "Nothing is swept: the runs do not differ in any axis."
 
-// Text is the figure with half its interval, or with both of its ends where it ends at
+// Text is the value with half its interval, or with both of its ends where it ends at
 // 0, and in square brackets what is published.
 func (p *CurvePoint) Text() string {
 	s := wording.None

@@ -6,8 +6,8 @@ import (
 )
 
 // RunTable is one run summarised, a row a treatment. Throughputs are in KB/s,
-// 1 KB being 1024 bytes; every interval has a level of 95 %. A nil figure has
-// no value.
+// 1 KB being 1024 bytes; every interval has a level of 95 %. A field that
+// is nil has no value.
 type RunTable struct {
 	Run           string `json:"run"`
 	State         string `json:"state"`
@@ -38,7 +38,7 @@ type RunTable struct {
 	BandwidthBitsPerSecond *float64 `json:"bandwidth_bits_per_second,omitempty"`
 	Rows                   []Row    `json:"rows"`
 	// Conclusion is a sentence for people: which treatment leads the next one, by how
-	// much, and whether the trials decide it; empty: fewer than two have figures.
+	// much, and whether the trials decide it; empty: fewer than two have values.
 	Conclusion string `json:"conclusion,omitempty"`
 	Lead       Lead   `json:"-"` // the conclusion has it with its statistics
 	// Probes are apart from the treatments that are compared.
@@ -133,7 +133,7 @@ type FlowShare struct {
 	CI          *Range   `json:"flow_average_ci95_kb_per_s"`
 }
 
-// Failure counts attempts that gave no valid figure, by what ended them.
+// Failure counts attempts that gave no valid value, by what ended them.
 type Failure struct {
 	Verdict  journal.Verdict `json:"verdict"`
 	Reason   string          `json:"reason,omitempty"`
@@ -189,12 +189,12 @@ type ProbeRow struct {
 	BesideLabel string `json:"beside_label,omitempty"`
 
 	Trials   int       `json:"trials"`   // of the sheet
-	Measured int       `json:"measured"` // whose last attempt has the probe's figures
+	Measured int       `json:"measured"` // whose last attempt has the probe's values
 	Failures []Failure `json:"failures,omitempty"`
-	// FailedTransfers is how many of the measured ran beside a transfer without a valid figure.
+	// FailedTransfers is how many of the measured ran beside a transfer without a valid value.
 	FailedTransfers int `json:"failed_transfers,omitempty"`
-	// Unloaded is how many others had figures, but no transfer beside them, because it never
-	// connected: they are in none of the row's figures.
+	// Unloaded is how many others had values, but no transfer beside them, because it never
+	// connected: they are in none of the row's values.
 	Unloaded int `json:"unloaded,omitempty"`
 
 	// Offered is what the pattern offered: Sent, and Unsent, which the congestion

@@ -12,7 +12,7 @@ import (
 	"linktrial/orchestrator/report/reporttest"
 )
 
-// Probes beside transfers that never connected are not under load: no figure has them, and
+// Probes beside transfers that never connected are not under load: no value has them, and
 // every output that shows the others says so.
 func TestProbesBesideNothing(t *testing.T) {
 	ds := reporttest.Probed()

@@ -7,7 +7,7 @@ import (
 	"linktrial/internal/radio"
 )
 
-// What a treatment passes stands beside its figures, before what they leave out.
+// What a treatment passes stands beside its values, before what they leave out.
 func TestRemarksSayWhatIsPassed(t *testing.T) {
 	tr := &runsheet.Treatment{Via: []runsheet.Via{{At: radio.RoleClient, Protocol: "split", DriverVersion: "1.0.0"}, {At: radio.RoleRelay, Protocol: "split"}}}
 	for _, c := range []struct {

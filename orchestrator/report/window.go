@@ -12,7 +12,7 @@ type CommonWindow struct {
 	Length time.Duration `json:"length_ns"`
 	// Bytes is the payload that the server had of each flow at the end.
 	Bytes []int64 `json:"bytes,omitempty"`
-	// Unknown is why there is no figure; empty: there is one.
+	// Unknown is why there is no value; empty: there is one.
 	Unknown string `json:"unknown,omitempty"`
 }
 

@@ -58,7 +58,7 @@ func TestMeasureWindowOfRareSamples(t *testing.T) {
 	require.NotEmpty(t, MeasureWindow(10*s, s, flows, 0).Unknown)
 }
 
-// TestThroughputInWindow: the stored bytes are the figure, whatever the flows' own
+// TestThroughputInWindow: the stored bytes are the value, whatever the flows' own
 // times say.
 func TestThroughputInWindow(t *testing.T) {
 	const s = time.Second

@@ -101,7 +101,7 @@ func (f Failure) Name() string {
 }
 
 // Remarks says in one sentence which relay processes a row's flows pass and what its
-// figures leave out, or nothing.
+// values leave out, or nothing.
 func (r *Row) Remarks() string {
 	troubles := r.Troubles()
 	switch {
@@ -123,7 +123,7 @@ func (r *Row) Crashes() (n int) {
 	return n
 }
 
-// Troubles says in one sentence what a row's figures leave out, or nothing.
+// Troubles says in one sentence what a row's values leave out, or nothing.
 func (r *Row) Troubles() string {
 	var parts []string
 	if r.Failed > 0 {
@@ -146,7 +146,7 @@ func (r *Row) Troubles() string {
 		for _, f := range r.Failures {
 			n += f.Attempts
 		}
-		parts = append(parts, wording.Plural(n, "attempt gave", "attempts gave")+" no figure: "+strings.Join(alike(r.Failures), ", "))
+		parts = append(parts, wording.Plural(n, "attempt gave", "attempts gave")+" no value: "+strings.Join(alike(r.Failures), ", "))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -154,8 +154,8 @@ func (r *Row) Troubles() string {
 // numbers are those in the text of a reason; digits in names are none.
 var numbers = regexp.MustCompile(`\b[0-9]+([.][0-9]+)?\b`)
 
-// alike names failures and how many attempts had each. Those that differ in the figures of
-// their reasons alone are one, with the figures of the first: each attempt of which a rule is
+// alike names failures and how many attempts had each. Those that differ in the numbers of
+// their reasons alone are one, with the numbers of the first: each attempt of which a rule is
 // broken has its own.
 func alike(all []Failure) (out []string) {
 	type group struct {
@@ -179,7 +179,7 @@ func alike(all []Failure) (out []string) {
 	for _, g := range groups {
 		text := fmt.Sprintf("%d× %s", g.attempts, g.first)
 		if g.others > 0 {
-			text += fmt.Sprintf(" (%d with other figures)", g.others)
+			text += fmt.Sprintf(" (%d with other numbers)", g.others)
 		}
 		out = append(out, text)
 	}
@@ -215,17 +215,17 @@ func (r *ProbeRow) open() bool {
 	return ended < r.Trials
 }
 
-// Caveats are what the row's figures leave out, and of what else the reader must know: every
+// Caveats are what the row's values leave out, and of what else the reader must know: every
 // output that shows one of them shows these too.
 func (r *ProbeRow) Caveats() (out []string) {
 	for _, f := range r.Failures {
-		out = append(out, fmt.Sprintf("%d without figures: %s", f.Attempts, wording.Clean(strings.TrimSpace(string(f.Verdict)+" "+f.Reason))))
+		out = append(out, fmt.Sprintf("%d without values: %s", f.Attempts, wording.Clean(strings.TrimSpace(string(f.Verdict)+" "+f.Reason))))
 	}
 	if r.Unloaded > 0 {
 		out = append(out, fmt.Sprintf("%d of %d left out, because %s", r.Unloaded, r.Measured+r.Unloaded, UnloadedNote))
 	}
 	if r.FailedTransfers > 0 {
-		out = append(out, fmt.Sprintf("%d of the %d measured ran beside a transfer that gave no valid figure", r.FailedTransfers, r.Measured))
+		out = append(out, fmt.Sprintf("%d of the %d measured ran beside a transfer that gave no valid value", r.FailedTransfers, r.Measured))
 	}
 	if r.Unsent > 0 {
 		out = append(out, fmt.Sprintf("its congestion control did not let %d of the %d packets offered go; they are no losses", r.Unsent, r.Offered))

@@ -41,7 +41,7 @@ func checkRealPath(cat *catalog.Catalog, sheets []*runsheet.Sheet) error {
 func cableRate(p *radio.Profile) (float64, error) {
 	f, ok := p.ParameterOf("rate")
 	if !ok {
-		return 0, fmt.Errorf("the profile %s states no rate, which --real-path needs: add one to its figures, such as {name: rate, value: 2 Mbit/s, source: chosen}", p.Name)
+		return 0, fmt.Errorf("the profile %s states no rate, which --real-path needs: add a parameter to its list figures, such as {name: rate, value: 2 Mbit/s, source: chosen}", p.Name)
 	}
 	rate, err := unit.BitsPerSecond(strconv.FormatFloat(f.Value, 'f', -1, 64) + " " + f.Unit)
 	if err == nil && rate <= 0 {

@@ -60,7 +60,7 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:7700", "address and port")
 	fs.StringVar(&f.database, "database", "", "PostgreSQL URL (or LINKTRIAL_DATABASE, which the list of processes does not show; default: a private PostgreSQL in the data folder)")
-	fs.IntVar(&f.keepDays, "keep-samples-days", 0, "delete the samples of ended runs after this many days, and keep their figures (0: never)")
+	fs.IntVar(&f.keepDays, "keep-samples-days", 0, "delete the samples of ended runs after this many days, and keep their results (0: never)")
 	fs.BoolVar(&f.tls.Open, "open", false, "listen beyond this machine without encryption and without login: for a closed test bench only")
 	fs.BoolVar(&f.tls.TLS, "tls", false, "speak TLS and work with enrolled nodes on the loopback, too")
 	fs.StringSliceVar(&f.tls.TLSNames, "tls-name", nil, "a further name or address of the orchestrator, for its certificate")

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Figures of tables, in characters.
+// Measures of tables, in characters.
 const (
 	columnGap      = 2
 	narrowestTable = 40 // a terminal that says it is narrower is not asked to hold a table

@@ -296,9 +296,9 @@ func (s *auditSource) records(ctx context.Context, run string) func(node string,
 	}
 }
 
-// addFigures adds what pages show, and exported files.
+// addValues adds what pages show, and exported files.
 func (s *auditSource) addValues(ctx context.Context, run *audit.Run) error {
-	s.req.Progress(fmt.Sprintf("run %s: reading figures and exports", run.ID))
+	s.req.Progress(fmt.Sprintf("run %s: reading values and exports", run.ID))
 	res, err := s.result.Summarize(ctx, connect.NewRequest(&linktrialv1.SummarizeRequest{Ids: []string{run.ID}, Points: true}))
 	if err != nil {
 		return client.Error(s.base, err)

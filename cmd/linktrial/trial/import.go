@@ -31,7 +31,7 @@ func newImport(s *setting.Settings) *cobra.Command {
 		Short:   "Import the results of another orchestrator's campaign, to compare them with one's own",
 		Long: `Import reads results.json, the JSON export of a campaign that another orchestrator has
 measured. 'linktrial results' takes the campaign's identity afterwards, also beside
-campaigns of this orchestrator, and says that it was imported. A file whose figures do not
+campaigns of this orchestrator, and says that it was imported. A file whose values do not
 follow from its attempts, or that is incomplete, is refused as a whole, and so is a
 campaign that is here already.`,
 		Example: `  linktrial import their4xq/results.json --origin "company B, second day"

@@ -176,7 +176,7 @@ func newProfiles(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "profiles [NAME]",
 		GroupID: setting.GroupNodes,
-		Short:   "List radio profiles and topologies, show one with the source of every figure, or save one at the orchestrator",
+		Short:   "List radio profiles and topologies, show one with the source of every parameter, or save one at the orchestrator",
 		Example: `  linktrial profiles
   linktrial profiles prc-117g-anw2c
   linktrial profiles prc-117g-anw2c --json
@@ -236,7 +236,7 @@ func showProfile(cat catalogView, name string, asJSON bool) error {
 
 func printRadio(p *radio.Profile) error {
 	fmt.Printf("%s: %s %s, waveform %s, firmware %s\n\n", p.Title, p.Manufacturer, p.Model, p.Waveform, cmp.Or(p.Firmware, "unknown"))
-	if err := terminal.Columns("FIGURE\tVALUE\tSOURCE", func(w io.Writer) {
+	if err := terminal.Columns("PARAMETER\tVALUE\tSOURCE", func(w io.Writer) {
 		for _, f := range p.Parameters {
 			doubt := ""
 			if f.Uncertain {
@@ -264,7 +264,7 @@ func printRadio(p *radio.Profile) error {
 	return nil
 }
 
-// figureText is the value of a radio's figure, in a unit that suits it and without exponents.
+// valueText is the value of a radio's parameter, in a unit that suits it and without exponents.
 func valueText(f *radio.Parameter) string {
 	switch whole := int64(f.Value); {
 	case f.Unknown:

@@ -97,10 +97,10 @@ data folder for as long as the command lasts.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&q.Format, "format", "table", formatHelp())
-	f.StringVar(&against, "against", "", "published: compare with the figures of the paper, and list what deviates")
+	f.StringVar(&against, "against", "", "published: compare with the values of the paper, and list what deviates")
 	f.StringVar(&q.Reference, "reference", "", "treatment that the others are compared with (default: the first of each run)")
-	f.StringVar(&q.Axis, "axis", "", "of sweep and sweep-svg: the axis to draw over (default: as the published figures have it)")
-	f.StringVar(&q.Metric, "metric", "", "of sweep and sweep-svg: throughput, normalised, share-of-ideal, share-of-coded-bound, gain or timeouts (default: as the published figures have it)")
+	f.StringVar(&q.Axis, "axis", "", "of sweep and sweep-svg: the axis to draw over (default: as the published values have it)")
+	f.StringVar(&q.Metric, "metric", "", "of sweep and sweep-svg: throughput, normalised, share-of-ideal, share-of-coded-bound, gain or timeouts (default: as the published values have it)")
 	f.StringSliceVar(&q.LeaveOut, "leave-out", nil, "treatments that tables, figures and files do not have, separated by commas; statistics and conclusions stay those of all")
 	f.StringVar(&out, "out", "", "write files into this folder instead of printing: all formats that apply to the results, or the one of --format")
 	return cmd
@@ -115,7 +115,7 @@ func printable(format string) error {
 	return fmt.Errorf("--format %s is not text: --out FOLDER writes it as %s", f.Name, f.File)
 }
 
-// againstFormat returns the format of the comparison with published figures that
+// againstFormat returns the format of the comparison with published values that
 // belongs to a format of results.
 func againstFormat(against, format string) (string, error) {
 	if against != "published" {

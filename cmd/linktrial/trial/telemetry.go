@@ -34,7 +34,7 @@ func newTelemetry(s *setting.Settings) *cobra.Command {
 				fmt.Println("No telemetry yet. Connected agents read their radios as the radio profiles say: linktrial profiles NAME --json")
 				return nil
 			}
-			return terminal.Columns("NODE\tSOURCE\tFIGURE\tVALUE\tAGE", func(w io.Writer) {
+			return terminal.Columns("NODE\tSOURCE\tMETRIC\tVALUE\tAGE", func(w io.Writer) {
 				for _, n := range res.Msg.Nodes {
 					if len(args) == 0 || slices.Contains(args, n.Name) {
 						printTelemetry(w, n)

@@ -34,11 +34,11 @@ func newChecks() []*Check {
 		{Code: Trials, Unit: "trials", Proves: "Every trial of the sheet has exactly one terminal attempt that counts, or a stated reason why it has none."},
 		{Code: Numbering, Unit: "attempts", Proves: "Attempts of a trial are numbered from 1 without gaps, none is overwritten or ends twice, no trial ends twice, and none has more attempts than the plan allows but for faults of the apparatus and repetitions."},
 		{Code: Order, Unit: "attempts", Proves: "Trials ran in the order of the sheet, with its iterations and treatments, and repetitions in their trial's place."},
-		{Code: Digests, Unit: "transfers", Proves: "Of every attempt whose figure counts, sender and receiver report the same size and SHA-256, and the size is the sheet's."},
-		{Code: Samples, Unit: "samples", Proves: "Samples are of the right end of a flow of an attempt that ran, none is earlier than the one before, and no figure goes back that cannot."},
+		{Code: Digests, Unit: "transfers", Proves: "Of every attempt whose value counts, sender and receiver report the same size and SHA-256, and the size is the sheet's."},
+		{Code: Samples, Unit: "samples", Proves: "Samples are of the right end of a flow of an attempt that ran, none is earlier than the one before, and no counter goes back."},
 		{Code: Clocks, Unit: "journal records", Proves: "With the steps that journals tell taken off, the records of each node are in the order of time; where the plan has the rule clock_step, no attempt counts during which the clock of a node stepped by more."},
 		{Code: Faults, Unit: "attempts", Proves: "No attempt that overlaps an injected fault which can change its outcome counts for or against a protocol, but as a success that the server confirms."},
-		{Code: Live, Unit: "figures", Proves: "Progress, attempts, charts and figures of treatments that lists and pages show are those that follow from the journals."},
+		{Code: Live, Unit: "values", Proves: "Progress, attempts, charts and values of treatments that lists and pages show are those that follow from the journals."},
 		{Code: Exports, Unit: "rows", Proves: "Attempts, counts, mean, minimum, maximum, standard deviation and median in exported files are those that follow from the journals."},
 	}
 }

@@ -46,7 +46,7 @@ func (a *auditor) checkDigests() {
 		}
 	}
 	if silent > 0 {
-		c.note("%d transfers of successes are not confirmed by the server, so their attempts' figures do not count", silent)
+		c.note("%d transfers of successes are not confirmed by the server, so their attempts' values do not count", silent)
 	}
 }
 
@@ -82,7 +82,7 @@ func (a *auditor) checkTransfer(c *Check, x *attempt, i int) {
 	for _, r := range a.received[id] {
 		switch {
 		case !r.result:
-			c.find(at, "the figure counts, and the server reports %s of flow %d (node %s, record %d)", r.code, i, r.at.Node, r.at.Record)
+			c.find(at, "the value counts, and the server reports %s of flow %d (node %s, record %d)", r.code, i, r.at.Node, r.at.Record)
 		case r.size != f.Result.SizeBytes:
 			c.find(at, "flow %d sent %d bytes, the server received %d (node %s, record %d)", i, f.Result.SizeBytes, r.size, r.at.Node, r.at.Record)
 		case r.digest != f.Result.Digest:

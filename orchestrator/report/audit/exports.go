@@ -157,7 +157,7 @@ func (r *row) whole(column string) int {
 	return n
 }
 
-// real is a figure, NaN where there is none.
+// real is a number, NaN where there is none.
 func (r *row) real(column string) float64 {
 	v, err := strconv.ParseFloat(r.text(column), 64)
 	if err != nil {
@@ -209,7 +209,7 @@ func textOf(cell string) string {
 	return cell
 }
 
-// decimals is how many decimals a figure is written with, and at least so many: files of
+// decimals is how many decimals a number is written with, and at least so many: files of
 // earlier versions have a fixed number of them, later ones nine significant digits without
 // the zeros at their end.
 func decimals(text string, least int) int {
@@ -219,7 +219,7 @@ func decimals(text string, least int) int {
 	return max(least, len(fraction)-power)
 }
 
-// same reports whether a written figure is the computed one, rounded to a number of
+// same reports whether a written number is the computed one, rounded to a number of
 // decimals.
 func same(written, computed float64, decimals int) bool {
 	if math.IsNaN(written) || math.IsNaN(computed) {
@@ -362,7 +362,7 @@ func (x *exported) results(r io.Reader) error {
 	return err
 }
 
-// figureNames are the figures that are computed again, as files name them.
+// valueNames are the values that are computed again, as files name them.
 var valueNames = []string{"average", "max", "min", "sd", "median"}
 
 func (s *summary) value(name string) float64 {
@@ -372,7 +372,7 @@ func (s *summary) value(name string) float64 {
 	return map[string]float64{"average": s.mean, "max": s.most, "min": s.least, "sd": s.sd, "median": s.median}[name] / kilobyte
 }
 
-// treatment checks the counts and the figures that a file has of a treatment.
+// treatment checks the counts and the values that a file has of a treatment.
 func (x *exported) treatment(name string, counts map[string]int, values map[string]float64, equal func(name string, got, want float64) bool) {
 	s := x.by[name]
 	if s == nil {

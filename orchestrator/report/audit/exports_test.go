@@ -169,7 +169,7 @@ func TestMarkYoungerThanFile(t *testing.T) {
 			}
 		}
 		want := 1
-		if name == "samples.csv" { // no figure of it depends on a mark
+		if name == "samples.csv" { // no value of it depends on a mark
 			want = 0
 		}
 		if len(found) != want || want == 1 && !strings.HasPrefix(found[0], "the mark is younger than the file") {

@@ -143,7 +143,7 @@ func (a *auditor) checkTouched(c *Check, x *attempt, row *Attempt, f, down *faul
 		return "succeeded, as the server confirms"
 	}
 	if row.Mark == nil && untrue(row.Reason) {
-		c.find(x.at, "it is invalid for its figures (%s), and it overlaps %s", row.Reason, what)
+		c.find(x.at, "it is invalid for its values (%s), and it overlaps %s", row.Reason, what)
 		return row.Verdict + " (" + row.Reason + ")"
 	}
 	said := row.Verdict + " (" + row.Reason + ")"

@@ -50,7 +50,7 @@ type trial struct {
 	counted int // attempts that say something of the protocol, and those that nothing explains
 	unclear int // of these, undetermined
 	success bool
-	untrue  bool // the last attempt that counts broke a rule of figures
+	untrue  bool // the last attempt that counts has values that cannot be true
 	last    *attempt
 }
 
@@ -147,7 +147,7 @@ func (h *history) allowed(at Finding, t *trial) {
 	case t.counted-min(t.unclear, freeUndetermined) >= limit:
 		c.find(at, "%d attempts of the trial had counted before, and the plan allows %d (limits.attempts)", t.counted, limit)
 	case t.untrue:
-		c.find(at, "it follows an attempt whose figures cannot be true, after which there is none")
+		c.find(at, "it follows an attempt whose values cannot be true, after which there is none")
 	}
 }
 
@@ -234,7 +234,7 @@ const (
 	freeUndetermined = 2
 )
 
-// untrue reports whether a reason is one of the rules that a driver's figures broke.
+// untrue reports whether a reason is one of the rules that a driver's values broke.
 func untrue(reason string) bool {
 	switch reason {
 	case "longer-than-run", "shorter-than-run", "more-than-sent", "faster-than-radio", "faster-than-ideal", "fewer-than-lost", "faster-than-packets":

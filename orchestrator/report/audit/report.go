@@ -32,7 +32,7 @@ type Check struct {
 	Unit    string `json:"unit"`
 	// Why is what was not looked at, and for what reason.
 	Why []string `json:"not_checked_because,omitempty"`
-	// Notes are figures that help to read the result.
+	// Notes are numbers that help to read the result.
 	Notes    []string  `json:"notes,omitempty"`
 	Findings []Finding `json:"findings,omitempty"`
 	// More is how many findings there are beyond those listed.

@@ -72,11 +72,11 @@ type Attempt struct {
 	Verdict string // empty: not ended
 	Reason  string
 	Started time.Time
-	Rate    float64 // bytes per second; 0: no figure
+	Rate    float64 // bytes per second; 0: no value
 	Elapsed time.Duration
 	Connect time.Duration
 	Control []ControlCount // of runs with in-band control
-	// Mark is why its figure was excluded afterwards; nil: it was not.
+	// Mark is why its value was excluded afterwards; nil: it was not.
 	Mark *Mark
 }
 
@@ -88,7 +88,7 @@ type ControlCount struct {
 	Unknown string // why they are not known
 }
 
-// Mark is the decision that an attempt's figure does not count.
+// Mark is the decision that an attempt's value does not count.
 type Mark struct {
 	By, Reason string
 	// Verdict and VerdictReason are those of the journal.

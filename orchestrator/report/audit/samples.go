@@ -23,7 +23,7 @@ type streamState struct {
 	bytes   int64 // sum of sent_bytes
 }
 
-// counters are the figures of samples that never decrease (docs/driver-contract.md).
+// counters are the metrics of samples that never decrease (docs/driver-contract.md).
 var counters = []struct {
 	name string
 	of   func(*contract.Sample) *int64

@@ -14,7 +14,7 @@ func TestWrittenValues(t *testing.T) {
 		}
 	}
 	if same(0.0073, 0.00727539062, decimals("0.00727539062", 4)) {
-		t.Error("a rounded figure is taken for one of nine digits")
+		t.Error("a rounded number is taken for one of nine digits")
 	}
 	for header, want := range map[string]float64{"| Average |": 1, "| Average, KB/s |": 1, "| Average, B/s |": 1024, "| Average, MB/s |": 1. / 1024} {
 		if got := kbpsIn(header); got != want {

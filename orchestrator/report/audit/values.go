@@ -11,7 +11,7 @@ import (
 // kilobyte is the KB of tables.
 const kilobyte = 1024.0
 
-// figure is what an attempt has to give in tables, by the journals of both ends and
+// value is what an attempt has to give in tables, by the journals of both ends and
 // the decisions that were made afterwards.
 type value struct {
 	trial, attempt int
@@ -24,14 +24,14 @@ type value struct {
 	counted        bool
 	rate           float64 // bytes per second, of a success
 	// derived: rate, elapsed and connect follow from the journals. Times that bound
-	// several flows need the server's samples: the store's figure is taken instead.
+	// several flows need the server's samples: the store's value is taken instead.
 	derived          bool
 	elapsed, connect time.Duration
 	digest           string // of a single flow that has a result
 	control          []ControlCount
 }
 
-// figuresOf are those of all attempts, in the order of the sheet.
+// valuesOf are those of all attempts, in the order of the sheet.
 func (a *auditor) valuesOf() []value {
 	rows := a.rows()
 	var out []value
@@ -66,7 +66,7 @@ func (a *auditor) valuesOf() []value {
 
 // elapsed is the time of an attempt that succeeded, from the first start of a flow's
 // clock to the end of the last one's, its longest handshake, and the bytes that were
-// sent. The figure is not known where times bound several flows: it is that of a
+// sent. The time is not known where times bound several flows: it is that of a
 // window, which the server's samples make.
 func (a *auditor) elapsed(x *attempt) (took, connect time.Duration, size int64, known bool) {
 	of := a.sheet.Trials[x.trial].Flows
@@ -198,13 +198,13 @@ type Point struct {
 	Counts         bool
 }
 
-// near reports whether two figures are one, but for the nine significant digits to
+// near reports whether two values are one, but for the nine significant digits to
 // which reports are rounded.
 func near(x, y float64) bool {
 	return math.Abs(x-y) <= 2e-8*math.Max(math.Abs(x), math.Abs(y))
 }
 
-// orZero is a figure as the API has it, which sends none as 0.
+// orZero is a value as the API has it, which sends none as 0.
 func orZero(x float64) float64 {
 	if math.IsNaN(x) {
 		return 0
@@ -238,7 +238,7 @@ func (a *auditor) checkLive(values []value) {
 		c.find(Finding{}, "lists and pages show %d attempts that did not succeed, the journal has %d", a.run.AttemptsFailed, failed)
 	}
 	if !a.run.Ended() {
-		c.skip("the run is under way: figures of treatments change")
+		c.skip("the run is under way: values of treatments change")
 		return
 	}
 	rows := a.rows()
@@ -250,7 +250,7 @@ func (a *auditor) checkLive(values []value) {
 		}
 	}
 	if a.run.Summary == nil {
-		c.skip("the figures of treatments were not given")
+		c.skip("the values of treatments were not given")
 		return
 	}
 	a.checkPoints(c, values)

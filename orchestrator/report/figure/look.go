@@ -13,7 +13,7 @@ type look struct {
 }
 
 // marker is a filled shape around (0,0), in pixels. Hollow shapes have other meanings: trials
-// that say nothing of their treatment and published figures here, bounds on pages. No shape
+// that say nothing of their treatment and published values here, bounds on pages. No shape
 // is like the cross of a failed trial.
 type marker struct {
 	glyph   string       // the same as a character, for legends in text

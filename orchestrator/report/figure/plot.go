@@ -12,7 +12,7 @@ import (
 	"linktrial/orchestrator/report/wording"
 )
 
-// axisScale maps figures onto an axis.
+// axisScale maps values onto an axis.
 type axisScale struct {
 	low, high float64
 	log       bool
@@ -24,7 +24,7 @@ type mark struct {
 	label string
 }
 
-// linear reaches from 0, or from below where figures are negative, to a round end.
+// linear reaches from 0, or from below where values are negative, to a round end.
 func linear(low, high float64) axisScale {
 	low, high = min(low, 0), max(high, 0)
 	if low == high {
@@ -54,10 +54,10 @@ func logarithmic(low, high float64) axisScale {
 	return s
 }
 
-// decades is how far apart figures must lie for an axis of powers of ten.
+// decades is how far apart values must lie for an axis of powers of ten.
 const decades = 100
 
-// scaleFor chooses between the two: powers of ten where all figures are
+// scaleFor chooses between the two: powers of ten where all values are
 // positive and span two decades.
 func scaleFor(values []float64) axisScale {
 	low, high, least := 0.0, 0.0, math.Inf(1)
@@ -73,7 +73,7 @@ func scaleFor(values []float64) axisScale {
 	return linear(low, high)
 }
 
-// along is a figure's place on the axis, from 0 at the low end to 1 at the high one.
+// along is a value's place on the axis, from 0 at the low end to 1 at the high one.
 func (s *axisScale) along(x float64) float64 {
 	low, high := s.low, s.high
 	if s.log {
@@ -85,7 +85,7 @@ func (s *axisScale) along(x float64) float64 {
 	return min(max((x-low)/(high-low), 0), 1)
 }
 
-// frame is the rectangle that figures are drawn into.
+// frame is the rectangle that values are drawn into.
 type frame struct {
 	left, top, width, height float64
 	x, y                     axisScale

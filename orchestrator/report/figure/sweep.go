@@ -25,7 +25,7 @@ const (
 // family is charts of one metric and group, which share the scale.
 func family(c *report.Chart) string { return c.Group + "\x00" + string(c.Metric) + "\x00" + c.Axis }
 
-// figures are all that the y axis must reach.
+// values are all that the y axis must reach.
 func values(c *report.Chart) (ys []float64) {
 	add := func(x *float64) {
 		if x != nil {
@@ -60,7 +60,7 @@ func values(c *report.Chart) (ys []float64) {
 }
 
 // Curves draws the parameter curves: a line a treatment with its 95 %
-// intervals, published figures as hollow marks and bounds.
+// intervals, published values as hollow marks and bounds.
 func Curves(v *report.Analysis) ([]byte, error) {
 	charts := v.Charts()
 	reach := map[string][]float64{}
@@ -160,7 +160,7 @@ func (c *canvas) limit(x, y float64, colour string, broken bool, hint string) {
 	c.add(`<path d="M%s %s%s" stroke="%s" stroke-width="2" fill="none"><title>%s</title></path>`, px(x-7), px(y), bar, colour, escape(hint))
 }
 
-// hollow is the mark of a published figure.
+// hollow is the mark of a published value.
 func (c *canvas) hollow(x, y float64, colour, hint string) {
 	c.add(`<circle cx="%s" cy="%s" r="5" fill="none" stroke="%s" stroke-width="1.6"><title>%s</title></circle>`, px(x), px(y), colour, escape(hint))
 }

@@ -19,7 +19,7 @@ const (
 	slotWidth     = 88.0 // of a treatment
 	boxWidth      = 40.0
 	plotHeight    = 240.0
-	failHeight    = 20.0 // strip below zero where trials without a figure are marked
+	failHeight    = 20.0 // strip below zero where trials without a value are marked
 	marginLeft    = 64.0
 	marginRight   = 16.0
 	headGap       = 14.0 // between a panel's heading and its plot
@@ -150,7 +150,7 @@ func layout(v *report.Analysis, part part) ([]panel, [][]int) {
 	return panels, rows
 }
 
-// highest is the largest figure the panel shows, KB/s.
+// highest is the largest value the panel shows, KB/s.
 func (p *panel) highest() float64 {
 	top := 0.0
 	for i := range p.table.Rows {
@@ -210,7 +210,7 @@ func (p *panel) draw(c *canvas, x, top float64, order map[string]int) {
 	}
 	c.line(left, top, left, zero+failHeight, ink, 1)
 	c.line(left, zero, right, zero, ink, 1)
-	c.text(left-6, zero+failHeight-5, "end", grey, 11, "no figure")
+	c.text(left-6, zero+failHeight-5, "end", grey, 11, "no value")
 	middle := top + plotHeight/2
 	c.add(`<text transform="translate(%s %s) rotate(-90)" text-anchor="middle" fill="%s" font-size="11">Throughput (%s)</text>`, px(x+16), px(middle), ink, p.unit.Name)
 	for i := range t.Rows {

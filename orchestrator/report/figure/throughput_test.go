@@ -97,7 +97,7 @@ func TestSVGShowsEveryTrial(t *testing.T) {
 				t.Errorf("%d iterations are drawn, %d are valid", count["marks"], valid)
 			}
 			if count["crosses"]+count["rings"] != ended {
-				t.Errorf("%d failed trials and %d that say nothing of a treatment are drawn, of %d without a figure", count["crosses"], count["rings"], ended)
+				t.Errorf("%d failed trials and %d that say nothing of a treatment are drawn, of %d without a value", count["crosses"], count["rings"], ended)
 			}
 		})
 	}

@@ -15,9 +15,9 @@ import (
 	"linktrial/orchestrator/report/wording"
 )
 
-const noPublished = "The plan holds no published figures for these runs."
+const noPublished = "The plan holds no published values for these runs."
 
-// off is how far our figure is from the published one, in the terms of its kind.
+// off is how far our value is from the published one, in the terms of its kind.
 func off(l *report.AgainstLine) string {
 	switch {
 	case l.Deviation == nil:
@@ -45,26 +45,26 @@ func intervalOf(l *report.AgainstLine) string {
 	return span(l.CI, wording.Short)
 }
 
-var againstFormat = &Format{Name: "against", Title: "Plain text, beside the published figures", File: "against.txt", MediaType: plain, Of: OfPublished,
-	Holds: "the plan's published figures beside the measured ones",
+var againstFormat = &Format{Name: "against", Title: "Plain text, beside the published values", File: "against.txt", MediaType: plain, Of: OfPublished,
+	Holds: "the plan's published values beside the measured ones",
 	write: inMemory(renderAgainst)}
 
-var againstCSVFormat = &Format{Name: "against-csv", Title: "CSV, beside the published figures", File: "against.csv", MediaType: csvText, Of: OfPublished,
-	Holds: "the same, a row for each published figure",
+var againstCSVFormat = &Format{Name: "against-csv", Title: "CSV, beside the published values", File: "against.csv", MediaType: csvText, Of: OfPublished,
+	Holds: "the same, a row for each published value",
 	write: renderAgainstCSV}
 
-var againstJSONFormat = &Format{Name: "against-json", Title: "JSON, beside the published figures", File: "against.json", MediaType: jsonText, Of: OfPublished,
+var againstJSONFormat = &Format{Name: "against-json", Title: "JSON, beside the published values", File: "against.json", MediaType: jsonText, Of: OfPublished,
 	Holds: "the same, for programs",
 	write: inMemory(renderAgainstJSON)}
 
-var againstMarkdownFormat = &Format{Name: "against-markdown", Title: "Markdown, beside the published figures", File: "against.md", MediaType: markdown, Of: OfPublished,
+var againstMarkdownFormat = &Format{Name: "against-markdown", Title: "Markdown, beside the published values", File: "against.md", MediaType: markdown, Of: OfPublished,
 	Holds: "the same as tables",
 	write: inMemory(renderAgainstMarkdown)}
 
 func renderAgainst(v *report.Analysis) ([]byte, error) {
 	a := v.Against()
 	var b strings.Builder
-	paragraph(&b, wording.Clean(cmp.Or(v.Dataset.Plan, "a plan without a name"))+": published figures beside ours")
+	paragraph(&b, wording.Clean(cmp.Or(v.Dataset.Plan, "a plan without a name"))+": published values beside ours")
 	for from := 0; from < len(a.Lines); {
 		to := from + 1
 		for to < len(a.Lines) && a.Lines[to].Place() == a.Lines[from].Place() {
@@ -213,7 +213,7 @@ func renderAgainstJSON(v *report.Analysis) ([]byte, error) {
 func renderAgainstMarkdown(v *report.Analysis) ([]byte, error) {
 	a := v.Against()
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s: published figures beside ours\n\nCampaign %s", md(cmp.Or(v.Dataset.Plan, "a plan without a name")), md(v.Dataset.Campaign))
+	fmt.Fprintf(&b, "# %s: published values beside ours\n\nCampaign %s", md(cmp.Or(v.Dataset.Plan, "a plan without a name")), md(v.Dataset.Campaign))
 	if !v.Dataset.Complete {
 		b.WriteString(", **partial**: it has not ended")
 	}

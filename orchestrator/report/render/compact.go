@@ -55,7 +55,7 @@ func writeCompact(b *strings.Builder, v *report.Analysis) {
 	}
 	paragraph(b, legend)
 	if published {
-		paragraph(b, "The formats against and sweep hold these beside the published figures.")
+		paragraph(b, "The formats against and sweep hold these beside the published values.")
 	}
 }
 
@@ -157,7 +157,7 @@ func (g *compactGroup) writeLeads(b *strings.Builder, axes []string) {
 }
 
 // rows has one for each treatment of each run: the run's values on the axes, the
-// figures, and a note on the run, both only in its first row. Treatments that
+// metrics, and a note on the run, both only in its first row. Treatments that
 // are missing are listed apart, each once.
 func (g *compactGroup) rows(axes []string, coded bool, rate wording.RateUnit) (rows [][]string, missing []string) {
 	for k, t := range g.runs {
@@ -188,7 +188,7 @@ func (g *compactGroup) rows(axes []string, coded bool, rate wording.RateUnit) (r
 	return rows, missing
 }
 
-// compactFigures are a treatment's name and figures.
+// compactValues are a treatment's name and values.
 func compactValues(r *report.Row, coded bool, rate wording.RateUnit) []string {
 	half := wording.None
 	if r.MeanCI != nil && r.AverageKBps != nil {
@@ -210,7 +210,7 @@ func compactValues(r *report.Row, coded bool, rate wording.RateUnit) []string {
 }
 
 // writeAligned writes columns as wide as their widest cell: the first ones, of
-// words, and the note behind the header's last are flush left, figures flush right.
+// words, and the note behind the header's last are flush left, numbers flush right.
 func writeAligned(b *strings.Builder, header []string, rows [][]string, words int) {
 	width := make([]int, len(header)+1)
 	all := append([][]string{header}, rows...)

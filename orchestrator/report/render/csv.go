@@ -14,7 +14,7 @@ import (
 )
 
 // column is one column of a CSV file; docs/exports.md describes them all. An
-// empty field is a figure that has no value.
+// empty field means that there is no value.
 type column[T any] struct {
 	name  string
 	value func(T) string
@@ -48,7 +48,7 @@ func writeCSV[T any](out io.Writer, columns []column[T], rows []T) error {
 	return w.Error()
 }
 
-// nine writes a figure with nine significant digits, or as few as tell the same; nil as
+// nine writes a number with nine significant digits, or as few as tell the same; nil as
 // nothing.
 func nine(x *float64) string {
 	if x == nil {
@@ -112,12 +112,12 @@ func (c *summaryList) add(name string, value func(summaryRow) string) {
 	*c = append(*c, column[summaryRow]{name, value})
 }
 
-// number adds a figure.
+// number adds a column of numbers.
 func (c *summaryList) number(name string, value func(summaryRow) *float64) {
 	c.add(name, func(r summaryRow) string { return nine(value(r)) })
 }
 
-// pub adds a figure that only rows with published ones have.
+// pub adds a column of numbers that only rows with published values have.
 func (c *summaryList) pub(name string, value func(*report.Published) *float64) {
 	c.add(name, func(r summaryRow) string {
 		if r.published == nil {
@@ -169,7 +169,7 @@ func (c *summaryList) runColumns() {
 	})
 }
 
-// figureColumns are the treatment's own figures.
+// valueColumns are the treatment's own values.
 func (c *summaryList) valueColumns() {
 	c.number("failed_share", func(r summaryRow) *float64 { return r.FailedShare })
 	c.number("failed_share_ci95_low", func(r summaryRow) *float64 { return low(r.FailedCI) })
@@ -217,7 +217,7 @@ func (c *summaryList) comparisonColumns() {
 	c.number("rank_biserial", func(r summaryRow) *float64 { return r.comparison.RankBiserial })
 }
 
-// publishedColumns are the published figures, and how far ours are from them.
+// publishedColumns are the published values, and how far ours are from them.
 func (c *summaryList) publishedColumns() {
 	c.pub("published_average_kb_per_s", func(p *report.Published) *float64 { return &p.AvgKBps })
 	c.pub("published_max_kb_per_s", func(p *report.Published) *float64 { return &p.MaxKBps })

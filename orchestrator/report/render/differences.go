@@ -121,7 +121,7 @@ func against(d *report.Difference) string {
 	return name(d.Campaign, d.Imported) + " against " + name(d.Reference, d.ReferenceImported)
 }
 
-// remarks are what a reader must know of a line beside its figures.
+// remarks are what a reader must know of a line beside its values.
 func remarks(d *report.Difference) string {
 	var out []string
 	if d.Changed != "" {

@@ -39,7 +39,7 @@ const (
 	OfProbes    Of = "probes"                 // in the plan
 	OfSamples   Of = "a trial that has begun" // of the client's samples something can be drawn
 	OfSweeps    Of = "sweeps"                 // or several transfer sizes
-	OfPublished Of = "published figures"      // in the plan
+	OfPublished Of = "published values"       // in the plan
 	OfSeveral   Of = "several campaigns at once"
 )
 

@@ -17,7 +17,7 @@ var markdownEscaper = strings.NewReplacer(
 
 func md(s string) string { return markdownEscaper.Replace(wording.Clean(s)) }
 
-// mdTable writes a table whose first column is text and whose others are figures.
+// mdTable writes a table whose first column is text and whose others are numbers.
 func mdTable(b *strings.Builder, header []string, rows [][]string) {
 	b.WriteString("| " + strings.Join(header, " | ") + " |\n|---" + strings.Repeat("|--:", len(header)-1) + "|\n")
 	for _, r := range rows {
@@ -27,7 +27,7 @@ func mdTable(b *strings.Builder, header []string, rows [][]string) {
 }
 
 var markdownFormat = &Format{Name: "markdown", Title: "Markdown", File: "results.md", MediaType: markdown,
-	Holds:     "the tables, with comparisons and published figures",
+	Holds:     "the tables, with comparisons and published values",
 	bootstrap: true, write: inMemory(renderMarkdown)}
 
 func renderMarkdown(v *report.Analysis) ([]byte, error) {
@@ -126,7 +126,7 @@ func mdComparison(b *strings.Builder, t *report.RunTable, rate wording.RateUnit)
 }
 
 func mdPublished(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
-	b.WriteString("Beside the published figures:\n\n")
+	b.WriteString("Beside the published values:\n\n")
 	var rows [][]string
 	for i := range t.Rows {
 		r := &t.Rows[i]

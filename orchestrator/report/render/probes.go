@@ -15,7 +15,7 @@ type probeLine struct {
 	run     *report.Run
 	trial   *report.Trial
 	attempt *report.Attempt
-	counted bool // of the trial's last attempt, with figures
+	counted bool // of the trial's last attempt, with values
 	*report.Probe
 }
 
@@ -166,7 +166,7 @@ func renderProbesCSV(w io.Writer, v *report.Analysis) error {
 	return writeCSV(w, probeColumns(), rows)
 }
 
-// probeCells are a row's figures, as tables for people have them.
+// probeCells are a row's values, as tables for people have them.
 func probeCells(r *report.ProbeRow) []string {
 	return []string{
 		fmt.Sprintf("%d/%d", r.Measured, r.Trials), wording.Delay(r.DelayMinMS), wording.Delay(r.DelayMeanMS), wording.Delay(r.DelayP50MS), wording.Delay(r.DelayP95MS), wording.Delay(r.DelayP99MS), wording.Delay(r.DelayMaxMS),
@@ -174,7 +174,7 @@ func probeCells(r *report.ProbeRow) []string {
 	}
 }
 
-// probeLegend says what the figures are, and how certain.
+// probeLegend says what the values are, and how certain.
 func probeLegend(t *report.RunTable) string {
 	s := "Probes: one-way delays in ms, least and longest of all packets, the others means over the trials; jitter: RFC 3550; burst: the longest run of lost packets. They verify nothing and are compared with no transfer."
 	if c := t.ProbeCertainty(); c != "" {

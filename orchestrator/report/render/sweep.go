@@ -24,7 +24,7 @@ func chartHeading(c *report.Chart) string {
 }
 
 var sweepFormat = &Format{Name: "sweep", Title: "Plain text, parameter curves", File: "sweep.txt", MediaType: plain, Of: OfSweeps,
-	Holds: "parameter curves: a metric over a swept parameter, a line for each treatment; `--axis` and `--metric` choose others than those of the plan's published figures",
+	Holds: "parameter curves: a metric over a swept parameter, a line for each treatment; `--axis` and `--metric` choose others than those of the plan's published values",
 	write: inMemory(renderSweep)}
 
 func renderSweep(a *report.Analysis) ([]byte, error) {
@@ -40,7 +40,7 @@ func renderSweep(a *report.Analysis) ([]byte, error) {
 		paragraph(&b, report.NothingSwept)
 	} else {
 		b.WriteString("\n")
-		paragraph(&b, "mean ± half of the 95 % interval of the mean (Student's t), or its ends where it ends at 0; published figures in brackets. "+
+		paragraph(&b, "mean ± half of the 95 % interval of the mean (Student's t), or its ends where it ends at 0; published values in brackets. "+
 			"Its Ideal, coded bound: what these would have reached in the same trials as the treatment on their left, by the same clock.")
 	}
 	writeNotes(&b, a)

@@ -37,7 +37,7 @@ func telemetryColumns() []column[telemetryRow] {
 }
 
 var telemetryFormat = &Format{Name: "telemetry-csv", Title: "CSV, what radios told during each attempt", File: "telemetry.csv", MediaType: csvText, Telemetry: true,
-	Holds: "telemetry of the radios, and of the laptops beside them, during each attempt: a row for each figure of each node, with minimum, mean and maximum",
+	Holds: "telemetry of the radios, and of the laptops beside them, during each attempt: a row for each metric of each node, with minimum, mean and maximum",
 	write: renderTelemetryCSV}
 
 func renderTelemetryCSV(w io.Writer, v *report.Analysis) error {

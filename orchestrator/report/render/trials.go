@@ -159,7 +159,7 @@ func renderTrialsCSV(w io.Writer, v *report.Analysis) error {
 	return writeCSV(w, untyped(trialColumns()), attemptRows(v))
 }
 
-// paths lists a figure of each path, separated by spaces.
+// paths lists a value of each path, separated by spaces.
 func paths(value func(*contract.PathResult) string) func(attemptRow) string {
 	return func(r attemptRow) string {
 		out := make([]string, len(r.Paths))

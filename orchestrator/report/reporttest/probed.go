@@ -65,7 +65,7 @@ func addCalls(r *report.Run) {
 	}
 }
 
-// callFigures are those of a call whose queueing delay is exponential, with a mean in ms.
+// callMetrics are those of a call whose queueing delay is exponential, with a mean in ms.
 func callMetrics(iteration int, load float64) *contract.ProbeMetrics {
 	f := &contract.ProbeMetrics{Sent: 3000, Received: 2970, Lost: 30, SentBytes: 3000 * 172, ReceivedBytes: 2970 * 172, LossBursts: 20, LongestLossBurst: 4,
 		JitterMeanNS: int64(load * 1e4), JitterMaxNS: int64(load * 1e5), Delay: &contract.Delays{}}

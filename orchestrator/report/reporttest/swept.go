@@ -87,7 +87,7 @@ func addLosses(ds *report.Dataset) {
 	}
 }
 
-// sweptFigures has a published figure of each form.
+// sweptPublished has a published value of each form.
 func sweptPublished() []plan.PublishedValue {
 	half, few, change, at := 0.5, 0.04, -70.0, 0.3
 	eighty := 80.0
@@ -109,7 +109,7 @@ func sweptPublished() []plan.PublishedValue {
 	}
 }
 
-// Split splits a trial's figure among flows that ran one after another's start.
+// Split splits a trial's value among flows that ran one after another's start.
 func Split(t *report.Trial, treatments ...string) {
 	for k := range t.Attempts {
 		a := &t.Attempts[k]

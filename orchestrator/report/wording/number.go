@@ -8,19 +8,19 @@ import (
 	"linktrial/internal/unit"
 )
 
-// None stands for a figure that has no value.
+// None is written where there is no value.
 const None = "–"
 
-// significant is how many digits of a figure can be relied on to be shown.
+// significant is how many digits of a number can be relied on to be shown.
 const significant = 3
 
-// Figure writes a figure for people: with three significant digits at least, and with at
+// Number writes a number for people: with three significant digits at least, and with at
 // least two decimals, one from 1000 and none from 10 000. Below a millionth it has an
 // exponent. The pages' number (web/src/lib/number.ts) is the same; testdata/numbers.json
 // holds both to it.
 func Number(x *float64) string { return number(x, 2) }
 
-// figure is [Figure] with another least number of decimals below 1000.
+// number is [Number] with another least number of decimals below 1000.
 func number(x *float64, decimals int) string {
 	switch {
 	case x == nil || math.IsNaN(*x) || math.IsInf(*x, 0):
@@ -36,7 +36,7 @@ func number(x *float64, decimals int) string {
 	return strconv.FormatFloat(*x, 'f', max(significant-1-power, min(decimals, max(4-power, 0))), 64)
 }
 
-// Delay writes a time in milliseconds as [Figure] does, with one decimal at least.
+// Delay writes a time in milliseconds as [Number] does, with one decimal at least.
 func Delay(ms *float64) string { return number(ms, 1) }
 
 // Percent writes a share in percent with at least so many decimals, and three significant digits.
@@ -88,7 +88,7 @@ func (u RateUnit) Meaning() string {
 // In is so many KB/s in the unit.
 func (u RateUnit) In(kbps float64) float64 { return kbps * u.perKB }
 
-// Write writes so many KB/s as a [Figure] in the unit, without its name.
+// Write writes so many KB/s as a [Number] in the unit, without its name.
 func (u RateUnit) Write(kbps *float64) string {
 	if kbps == nil {
 		return None

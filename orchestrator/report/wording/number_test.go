@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The pages' tests read the same cases (web/src/lib/figure.test.ts).
+// The pages' tests read the same cases (web/src/lib/number.test.ts).
 func TestValuesOfPages(t *testing.T) {
 	b, err := os.ReadFile("testdata/numbers.json")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestValuesOfPages(t *testing.T) {
 	}
 }
 
-// Whatever the figure, three digits of it can be read: it is never off by more than half of
+// Whatever the number, three digits of it can be read: it is never off by more than half of
 // the third.
 func TestThreeDigits(t *testing.T) {
 	random := rand.New(rand.NewPCG(31, 6))

@@ -1,4 +1,4 @@
-// Package wording writes figures and names for people, alike in every report:
+// Package wording writes numbers and names for people, alike in every report:
 // numbers with as many decimals as they deserve, names of others without what
 // could spoil a line. Comes in: numbers and text. Goes out: text.
 package wording
@@ -54,7 +54,7 @@ func PadLeft(s string, n int) string {
 	return strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s))) + s
 }
 
-// Decimals writes a figure with n decimals.
+// Decimals writes a number with n decimals.
 func Decimals(x *float64, n int) string {
 	if x == nil {
 		return None
@@ -129,7 +129,7 @@ func Plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// Short writes a figure of any size with four significant digits.
+// Short writes a number of any size with four significant digits.
 func Short(x *float64) string {
 	if x == nil {
 		return None

@@ -60,7 +60,7 @@ func writeChannels(ctx context.Context, st *store.Store, runs []store.RunHeadsRo
 	return w.Error()
 }
 
-// writeChannel writes the histories of an attempt; a figure that is 0, or the link's own,
+// writeChannel writes the histories of an attempt; a value that is 0, or the link's own,
 // throughout is left empty.
 func writeChannel(w *csv.Writer, run string, row *resultsdb.ChannelsOfRunRow) error {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

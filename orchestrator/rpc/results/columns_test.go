@@ -32,7 +32,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 	}
 }
 
-// The document describes each figure as the driver contract does.
+// The document describes each metric as the driver contract does.
 func TestValuesAreDescribed(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/exports.md")
 	if err != nil {

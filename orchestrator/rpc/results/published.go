@@ -13,7 +13,7 @@ import (
 
 // addPublished takes what others have measured from the campaign's plan. A
 // plan that no longer reads, as its radios or drivers have changed since,
-// costs the published figures and a note, never the results.
+// costs the published values and a note, never the results.
 func (s *Service) addPublished(ctx context.Context, ds *report.Dataset) error {
 	c, err := s.cfg.Store.Campaign(ctx, ds.Campaign)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Service) addPublished(ctx context.Context, ds *report.Dataset) error {
 		if errors.As(err, &problems) && len(problems) > 0 {
 			why = problems[0].String()
 		}
-		ds.Notes = append(ds.Notes, "The plan's published figures are left out, as it does not read with today's radios, topologies and drivers: "+why)
+		ds.Notes = append(ds.Notes, "The plan's published values are left out, as it does not read with today's radios, topologies and drivers: "+why)
 		return nil
 	}
 	for _, r := range p.Published {

@@ -23,7 +23,7 @@ import (
 // Config is what results are made from.
 type Config struct {
 	Store   *store.Store
-	Catalog *catalog.Catalog // the published figures stand in plans, which are read with it
+	Catalog *catalog.Catalog // the published values stand in plans, which are read with it
 	Logger  *slog.Logger
 	// Stopping is closed when the orchestrator stops; nil: it does not.
 	Stopping <-chan struct{}
@@ -161,7 +161,7 @@ func addTo[T comparable](list []T, x T) []T {
 	return append(list, x)
 }
 
-// maxSummarized bounds how many campaigns and runs one figure compares.
+// maxSummarized bounds how many campaigns and runs one request compares.
 const maxSummarized = 100
 
 // scopes are what ids name, each once.
@@ -190,7 +190,7 @@ func (s *Service) ownScopes(ctx context.Context, ids []string) ([]store.Scope, e
 	return out, err
 }
 
-// figures reads what ids name, in their order, with the published figures of
+// values reads what ids name, in their order, with the published values of
 // their plans. What no id names is the newest campaign.
 func (s *Service) values(ctx context.Context, ids []string) ([]store.Measured, error) {
 	if len(ids) == 0 {

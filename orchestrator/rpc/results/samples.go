@@ -28,7 +28,7 @@ func samplesHeader() []string {
 	return append(out, "more")
 }
 
-// figureHeader is a figure's column in samples.csv: its name, but the time is in seconds.
+// metricHeader is a metric's column in samples.csv: its name, but the time is in seconds.
 func metricHeader(f *contract.Metric) string {
 	if f.Name == contract.ElapsedNS {
 		return "elapsed_s"
@@ -133,7 +133,7 @@ func (c *csvSamples) close() error { return nil }
 type sampleRow struct {
 	head string // of the trial: the cells before the attempt
 	row  []byte
-	// fields are those of the figures of sample, which the store uses again for each row.
+	// fields are those of the metrics of sample, which the store uses again for each row.
 	sample *store.Sample
 	fields []any
 	text   *bytes.Buffer
@@ -184,7 +184,7 @@ func (r *sampleRow) of(s *store.Sample) []byte {
 	return r.row
 }
 
-// appendFigure appends nothing where the protocol does not know the figure.
+// appendMetric appends nothing where the protocol does not know the metric.
 func appendMetric(b []byte, f *contract.Metric, field any) []byte {
 	switch p := field.(type) {
 	case *int64:

@@ -256,8 +256,8 @@ func (x *seriesReader) flow(ctx context.Context, f *linktrialv1.FlowSeries, offs
 	return nil
 }
 
-// seriesFigures are the columns that samples of every protocol have: all
-// figures but the time, over which they are drawn.
+// seriesMetrics are the columns that samples of every protocol have: all
+// metrics but the time, over which they are drawn.
 func seriesMetrics() []contract.Metric {
 	return slices.DeleteFunc(slices.Clone(contract.Metrics), func(f contract.Metric) bool { return f.Name == contract.ElapsedNS })
 }
@@ -265,14 +265,14 @@ func seriesMetrics() []contract.Metric {
 // throughput is the one column that is computed.
 var throughput = contract.Metric{Name: "throughput", Unit: "B/s", Kind: contract.Gauge}
 
-// sampleColumns turns samples into columns: the throughput, the figures, and
+// sampleColumns turns samples into columns: the throughput, the metrics, and
 // what only this protocol has.
 type sampleColumns struct {
 	thin   *downsample.Series
 	begins bool // the first sample is the flow's first
 	values []contract.Metric
 	row    []float64
-	more   []string // names of the columns after the figures
+	more   []string // names of the columns after the metrics
 
 	samples     int
 	before, now passed // the last two samples

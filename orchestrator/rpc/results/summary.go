@@ -10,7 +10,7 @@ import (
 	"linktrial/orchestrator/report"
 )
 
-// asSummary is a run's table in the units of the API; the figures are the
+// asSummary is a run's table in the units of the API; the values are the
 // table's own, each times a power of two.
 func asSummary(t *report.RunTable, r *report.Run) *linktrialv1.RunSummary {
 	out := &linktrialv1.RunSummary{RadioTitle: t.RadioTitle, TopologyTitle: t.TopologyTitle, Order: t.Order, Iterations: int32(t.Iterations), Group: t.Group}
