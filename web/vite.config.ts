@@ -17,7 +17,7 @@ export default defineConfig({
             // page wait for more requests than it has to. Charts and the editor stay apart.
             {
               name: 'shared',
-              test: /\/src\/(components|composables|gen|lib\/(?!echarts)|features\/(access|fleet|run)\/(?!LiveChart))|node_modules\/(@tanstack|@bufbuild|@connectrpc|vue-router|reka-ui)\//,
+              test: /\/src\/(components|composables|gen|lib\/(?!echarts)|features\/(access|fleet|run)\/(?!LiveChart))|node_modules\/(@tanstack|@bufbuild|@connectrpc|vue-router)\//,
               minShareCount: 4,
             },
           ],

@@ -1,6 +1,6 @@
 // Every page, tab and export, opened with a campaign of every kind that a plan can express
-// and with every outcome (e2e/kinds/README.md): no error, no figure that is none, no panel
-// that is empty without a reason, nothing wider than the window, equal figures in all files.
+// and with every outcome (e2e/kinds/README.md): no error, no value that is none, no panel
+// that is empty without a reason, nothing wider than the window, equal values in all files.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -11,8 +11,8 @@ import { restored, root, type Station } from './harness'
 const kinds = join(root, 'e2e/kinds')
 const plans = readdirSync(join(kinds, 'plans')).map((f) => f.replace(/\.yaml$/, ''))
 const widths = [390, 768, 1366]
-/** What no page and no file says of a figure. */
-const noFigure = /\b(NaN|undefined|null|Infinity)\b|\[object/
+/** What no page and no file says of a value. */
+const noValue = /\b(NaN|undefined|null|Infinity)\b|\[object/
 
 interface Attempt {
   verdict?: string
@@ -158,7 +158,7 @@ async function look(path: string, fits = widths) {
     return app.config.globalProperties.$router.push(to).then(() => undefined)
   }, path)
   await settled()
-  for (const t of await words()) if (noFigure.test(t)) trouble(`says ${JSON.stringify(t.trim().slice(0, 200))}`)
+  for (const t of await words()) if (noValue.test(t)) trouble(`says ${JSON.stringify(t.trim().slice(0, 200))}`)
   for (const e of await empty()) trouble(`is empty without a reason: ${e}`)
   for (const width of fits) {
     await page.setViewportSize({ width, height: 768 })
@@ -212,7 +212,7 @@ async function save() {
   const [file] = await Promise.all([page.waitForEvent('download'), button.click()])
   const text = readFileSync(await file.path(), 'utf8')
   for (const fault of await drawing(text)) trouble(`as SVG: ${fault}`)
-  if (noFigure.test(text.replace(/<[^>]*>/g, ' '))) trouble('as SVG: has a figure that is none')
+  if (noValue.test(text.replace(/<[^>]*>/g, ' '))) trouble('as SVG: has a value that is none')
   if (/="[^"]*(NaN|undefined|Infinity)/.test(text)) trouble('as SVG: draws at a place that is none')
 }
 
@@ -281,7 +281,7 @@ test('every tab of several campaigns at once', async () => {
   expect(troubles.splice(0)).toEqual([])
 })
 
-/** Formats that not every campaign has: of sweeps, of published figures, of samples, of probes, of two campaigns. */
+/** Formats that not every campaign has: of sweeps, of published values, of samples, of probes, of two campaigns. */
 const notAlways = /^(sweep|against|sequence|delays|differences)/
 
 /** The rows of a CSV file (RFC 4180). */
@@ -331,7 +331,7 @@ async function read(ids: string[], files: Map<string, string>) {
     place = `${ids.join(' ')} as ${format}`
     const json = format.endsWith('json')
     for (const line of text.split('\n'))
-      if (noFigure.test(json ? line.replace(/: null\b/, '') : line)) trouble(`says ${line.slice(0, 200)}`)
+      if (noValue.test(json ? line.replace(/: null\b/, '') : line)) trouble(`says ${line.slice(0, 200)}`)
     if (json)
       JSON.parse(text, (k, v) =>
         v === null && /^(rows|probes|runs|trials|attempts)$/.test(k) ? trouble(`${k} is null`) : v,
@@ -347,7 +347,7 @@ async function read(ids: string[], files: Map<string, string>) {
 
 /** The averages of every treatment, of every run: the same in all files and in the page's table. */
 async function equal(id: string, files: Map<string, string>) {
-  place = `figures of ${id}`
+  place = `values of ${id}`
   const { tables } = JSON.parse(files.get('json')!) as { tables: Table[] }
   const told = tables.flatMap((t) => t.rows.map((r) => ({ run: t.run, ...r })))
   const csv = rowsOf(files.get('csv')!)

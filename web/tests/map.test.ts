@@ -144,7 +144,7 @@ test('a radio profile is added from a file or pasted, and deleted', async () => 
   expect(await page.getByRole('link', { name: /An HF radio of our own/ }).count()).toBe(0)
 })
 
-test('a radio shows its figures with their sources', async () => {
+test('a radio shows its parameters with their sources', async () => {
   const page = await s.open('/profiles?radio=prc-117g-anw2c')
   await page.getByRole('heading', { name: 'AN/PRC-117G, ANW2C' }).waitFor()
   await page.getByText('402.5 MHz').waitFor()
@@ -153,7 +153,7 @@ test('a radio shows its figures with their sources', async () => {
   await page.getByRole('searchbox', { name: 'Find a radio' }).fill('stanag')
   await page.getByRole('link', { name: /STANAG/ }).click()
   await page.getByText(/selective repeat/).waitFor()
-  await page.getByText('The file, with the source of every emulated figure').click()
+  await page.getByText('The file, with the source of every emulated parameter').click()
   await page.getByText('name: hf-stanag-5066').waitFor()
   expect(new URL(page.url()).searchParams.get('radio')).toBe('hf-stanag-5066')
   expect(troubles).toEqual([])

@@ -82,14 +82,14 @@ test('what runs, what it waits for, what comes next', async () => {
   }>('ResultService/Summarize', { ids: [first] })
   expect(said.replace(/\s+of short$/, '')).toBe(runs[0]!.lead.text)
   expect(await row.getByRole('cell').nth(4).innerText()).toMatch(/now|ago/)
-  // And its figures: as numbers, and as bars on one scale.
+  // And its values: as numbers, and as bars on one scale.
   const latest = page.getByRole('region', { name: /^Latest result: short .*16 KiB/ })
   const { treatments } = runs[0]!
   const greatest = Math.max(...treatments.map((t) => t.max))
   for (const t of treatments) {
-    const figures = latest.getByRole('row').filter({ has: page.getByRole('rowheader', { name: t.label, exact: true }) })
-    expect(await figures.getByRole('cell').first().innerText()).toBe((t.average / 1024).toFixed(2))
-    const bar = figures.locator('.bar')
+    const values = latest.getByRole('row').filter({ has: page.getByRole('rowheader', { name: t.label, exact: true }) })
+    expect(await values.getByRole('cell').first().innerText()).toBe((t.average / 1024).toFixed(2))
+    const bar = values.locator('.bar')
     const long = (await bar.locator('i').boundingBox())!.width / (await bar.locator('div').boundingBox())!.width
     expect(Math.abs(long - t.average / greatest)).toBeLessThan(0.02)
   }

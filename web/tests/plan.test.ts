@@ -87,7 +87,7 @@ test('a new plan is written by form and by text', async () => {
   await page.getByText('Topologies', { exact: true }).click()
   await page.getByRole('checkbox', { name: /^flag-pole/ }).check()
   await page.getByText('2 runs, 2 treatments').waitFor()
-  await page.getByLabel('Set or vary another figure').selectOption('rate')
+  await page.getByLabel('Set or vary another parameter').selectOption('rate')
   await page.getByLabel('Values, with commas').fill('1 Mbit/s, 2 Mbit/s')
   await page.getByLabel('Values, with commas').press('Enter')
   await page.getByText('4 runs, 2 treatments').waitFor()
@@ -177,7 +177,7 @@ seed: 1
   await enter('Alone, for', '20s', second)
   await page.getByText('1 run, 2 treatments, 2 iterations, 4 trials').waitFor()
 
-  // Rules: one figure, two limits, a reading.
+  // Rules: one number, two limits, a reading.
   await page.getByLabel('Add a rule').selectOption('clock_step')
   await enter('Step of a clock: At most', '50 parsecs')
   await expect.poll(() => page.getByLabel('Step of a clock: At most').getAttribute('aria-invalid')).toBe('true')

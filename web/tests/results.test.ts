@@ -247,7 +247,7 @@ test('a point of the figure leads to its attempt', async () => {
   await drawn(page)
   const canvas = page.locator('canvas').first()
   const box = (await canvas.boundingBox())!
-  // The middle iteration of the only slot is in its middle; how high its figure stands, we look for.
+  // The middle iteration of the only slot is in its middle; how high its point is, we look for.
   for (let y = 30; y < box.height - 60 && page.url().includes('/results?'); y += 3)
     await page.mouse.click(box.x + 58 + (box.width - 72) / 2, box.y + y)
   await page.waitForURL(/\/results\/attempt\/[^/]+\/2\?attempt=1/)
@@ -280,7 +280,7 @@ test('the table is the one of the command line', async () => {
   expect(sorted).toEqual([...sorted].sort((a, b) => b - a))
 })
 
-/** The figures at the axes of a figure's file: texts that are a number and its unit. */
+/** The numbers at the axes of a figure's file: texts that are a number and its unit. */
 const ticks = (svg: string) =>
   [...svg.matchAll(/<text[^>]*>([−-]?[\d.]+)(?:k|M)?(?: ?(?:s|%|ms))?<\/text>/g)].map((m) => m[1]!)
 /** Those that no person would choose, such as 98, 195, 293: no small multiple of a round step. */
@@ -320,7 +320,7 @@ test.each([
   expect(crooked(svg.content.toString())).toEqual([])
 })
 
-test('trials without a valid figure are listed with the reason', async () => {
+test('trials without a valid value are listed with the reason', async () => {
   const page = await s.open(`/results?ids=${ids[0]}&tab=trials`)
   await page.getByText(/^\d+ attempts/).waitFor()
   await shotBoth(page, 'results-trials')

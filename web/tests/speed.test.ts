@@ -22,7 +22,7 @@ interface Load {
   names: string[]
 }
 
-/** Opens a page twice in one browser and measures the second time: scripts and figures are in their caches. */
+/** Opens a page twice in one browser and measures the second time: scripts and results are in their caches. */
 async function load(page: Page, path: string, content: string): Promise<Load> {
   let last: Load | undefined
   for (const warm of [false, true]) {

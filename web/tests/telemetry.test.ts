@@ -47,7 +47,7 @@ test('the nodes show what their radios told last', async () => {
   const client = page.getByRole('article', { name: 'client' })
   await client.getByText('radio-http', { exact: true }).waitFor()
   await until(
-    'figures with their units',
+    'values with their units',
     async () =>
       /snr\s+[\d.]+ dB/.test(await client.innerText()) && /in bytes\s+[\d,]+ B/.test(await client.innerText()),
   )
@@ -88,7 +88,7 @@ test('a trial shows what the radios told, on its own time axis', async () => {
   await page.locator('[data-drawn]').first().waitFor()
   const label = await page.locator('[aria-label^="Time series of the attempt"]').first().getAttribute('aria-label')
   expect(label).toContain('Radio: snr in dB (client, relay, server)')
-  // Read between trials alone, so its figure covers the whole trial.
+  // Read between trials alone, so its value covers the whole trial.
   expect(label).toContain('Radio: in bytes in B/s')
   await clean(page)
   await shotBoth(page, 'attempt-telemetry')

@@ -1,5 +1,5 @@
 // What people read: every page and dialog, in a browser whose language has AM and PM, and the help of
-// every command, without metaphors, library texts, and figures without units.
+// every command, without metaphors, library texts, and values without units.
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { clean, shot, station, type Station, troubles, until } from './harness'
@@ -22,6 +22,8 @@ sample_interval: 100ms
 /** Metaphors and riddles of earlier versions, and what only programs say. */
 const foreign =
   /\b(stands?|stood|heard|desk|woke|wakes?|starts? by (?:itself|themselves)|look into it|make it|whoever|patiently|alive|zombie|undefined|null|NaN|Infinity|\[object)\b|no rows in result|context deadline|signal is aborted/i
+/** A figure is a drawing: what is measured, stated or published is a value or a parameter. */
+const noDrawing = /\b(?:valid|published|emulated|measured|other|no|its|their|every|another|without a) figures?\b/i
 /** Twelve hours, months in the order of another language, and the first day of virtual clocks. */
 const clocks =
   /\d\s?[AP]M\b|\b[AP]M\b|\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}, \d{4}|2000-01-01|1 Jan 2000/
@@ -136,6 +138,7 @@ test('every page and dialog has plain words, 24 hours, zones and units', async (
     if (prepare && !name.includes('download')) await page.getByRole('dialog').waitFor()
     for (const t of await said(page)) {
       if (foreign.test(t)) found.push(`${name}: “${t.slice(0, 140)}”: ${foreign.exec(t)![0]}`)
+      if (noDrawing.test(t)) found.push(`${name}: “${t.slice(0, 140)}”: ${noDrawing.exec(t)![0]}`)
       if (zoneless.test(t)) found.push(`${name}: “${t.slice(0, 140)}”: ${zoneless.exec(t)![0]}`)
       if (clocks.test(t)) found.push(`${name}: “${t.slice(0, 140)}”: ${clocks.exec(t)![0]}`)
     }
@@ -195,6 +198,7 @@ test('the help of every command has the same words', () => {
     for (const line of text.split('\n')) {
       if (line.includes('(default /') || line.includes('bash') || line.includes('completion')) continue
       if (foreign.test(line)) found.push(`${name}: ${line.trim()}: ${foreign.exec(line)![0]}`)
+      if (noDrawing.test(line)) found.push(`${name}: ${line.trim()}: ${noDrawing.exec(line)![0]}`)
     }
     const group = /^(?:Usage|Examples):/m
     expect(text, name).toMatch(group)

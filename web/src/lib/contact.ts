@@ -16,7 +16,7 @@ export const silent = 'does not answer'
 // A page says within 8 s that nothing answers: idleMs and probeMs together, and a step.
 const stepMs = 500
 const idleMs = 3_500
-/** A call that takes longer is a reason to ask; figures of large campaigns take that long too. */
+/** A call that takes longer is a reason to ask; values of large campaigns take that long too. */
 const waitMs = 2_500
 /** A database that takes no changes still answers, so it is asked while everything is answered, too. */
 const alwaysMs = 5_000

@@ -1,14 +1,14 @@
-// Figures for people. The command line and the exported tables write them by the same rule
+// Numbers for people. The command line and the exported tables write them by the same rule
 // (orchestrator/report/wording); its cases hold both to it.
 
-/** Stands for a figure that has no value. */
+/** What is written where there is no value. */
 export const NOTHING = '–'
 const significant = 3
 
-/** As many decimals; a figure half-way between two is rounded to the even digit, as Go does. */
+/** As many decimals; a number half-way between two is rounded to the even digit, as Go does. */
 function fixed(x: number, decimals: number): string {
   const text = x.toFixed(decimals)
-  // Of a figure with so few binary digits, toFixed shows one decimal more exactly.
+  // Of a number with so few binary digits, toFixed shows one decimal more exactly.
   const exact = x.toFixed(decimals + 1)
   if (!Number.isInteger(x * 2 ** (decimals + 1)) || !exact.endsWith('5')) return text
   const below = exact.slice(0, decimals ? -1 : -2)
@@ -63,7 +63,7 @@ export function rateUnit(largest: number): RateUnit {
 export const rateUnitOf = (bytesPerSecond: (number | undefined)[]) =>
   rateUnit(bytesPerSecond.reduce<number>((most, x) => (x !== undefined && x > most ? x : most), 0))
 
-/** Bytes per second as a figure in the unit, without its name. */
+/** Bytes per second as a number in the unit, without its name. */
 export function rateIn(unit: RateUnit, bytesPerSecond: number | undefined, decimals = 2): string {
   return bytesPerSecond === undefined ? NOTHING : decimal(bytesPerSecond / unit.bytes, decimals)
 }

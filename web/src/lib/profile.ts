@@ -175,7 +175,7 @@ function queueText(e: Emulation): string {
     : `${size}, drop-tail`
 }
 
-/** Figures of the emulation stand apart from those of the radio itself. */
+/** Parameters of the emulation are apart from those of the radio itself. */
 export const ofEmulation = (f: Parameter) => f.name.startsWith('emulation.')
 
 /** "channel_bandwidth" → "channel bandwidth", "emulation.sites.k-lot.rate" → "rate at k-lot". */

@@ -1,4 +1,4 @@
-// What a campaign's comparison comes to, in one line, how many of its trials are valid, and the figures of its last run. Pure.
+// What a campaign's comparison comes to, in one line, how many of its trials are valid, and the values of its last run. Pure.
 import { placeLabel } from '@/features/results/model'
 import type { RunSummary, SummarizeResponse } from '@/gen/linktrial/v1/result_pb'
 
@@ -7,7 +7,7 @@ export interface Outcome {
   planned: number
   /** Empty: nothing is compared. */
   text: string
-  /** Of the last run with figures. */
+  /** Of the last run with values. */
   last?: RunValues
 }
 

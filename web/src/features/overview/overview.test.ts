@@ -191,7 +191,7 @@ test('a campaign that a fault of a node stopped is trouble for a day, with the r
   expect(titles({ campaigns: [stopped(60, { endedAs: RunState.ABORTED })] })).toEqual([])
 })
 
-test('the figures of a campaign are those of its last run that has some', () => {
+test('the values of a campaign are those of its last run that has some', () => {
   const one = { name: 'a', label: 'A', valid: 2, attempted: 3, average: 2048, min: 1024, max: 3072 }
   const s = create(SummarizeResponseSchema, {
     runs: [

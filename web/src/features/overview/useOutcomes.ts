@@ -5,7 +5,7 @@ import type { Campaign } from '@/gen/linktrial/v1/result_pb'
 import { results } from '@/lib/api'
 import { outcomeOf, type Outcome } from './outcome'
 
-/** The figures of larger campaigns take the orchestrator seconds: nobody has asked for them here. */
+/** The values of larger campaigns take the orchestrator seconds: nobody has asked for them here. */
 const mostTrials = 5_000
 
 export function useOutcomes(campaigns: Ref<Campaign[]>) {

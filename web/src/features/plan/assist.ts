@@ -13,7 +13,7 @@ import { syntaxTree } from '@codemirror/language'
 import type { Extension } from '@codemirror/state'
 import { EditorView, hoverTooltip } from '@codemirror/view'
 import { about, keysAt, schemaAt, wordsAt, type Key, type Language } from './language'
-import { gapAt, namesIn, placeAt } from './place'
+import { gapAt, namesIn, positionAt } from './position'
 
 function element(tag: string, className: string, text = ''): HTMLElement {
   const e = document.createElement(tag)
@@ -105,14 +105,18 @@ export function assist(language: () => Language | undefined): Extension {
   const hover = hoverTooltip(
     (view, at) => {
       const l = language()
-      const place = placeAt(syntaxTree(view.state), view.state.doc.toString(), at)
-      const name = place?.steps.at(-1)?.key
-      if (!l || !place || typeof name !== 'string') return null
-      const schema = schemaAt(l, place.steps)
+      const position = positionAt(syntaxTree(view.state), view.state.doc.toString(), at)
+      const name = position?.steps.at(-1)?.key
+      if (!l || !position || typeof name !== 'string') return null
+      const schema = schemaAt(l, position.steps)
       if (!schema) return null
-      const key = keysAt(l, place.steps.slice(0, -1)).find((k) => k.name === name) ?? { name, schema, required: false }
+      const key = keysAt(l, position.steps.slice(0, -1)).find((k) => k.name === name) ?? {
+        name,
+        schema,
+        required: false,
+      }
       const create = () => ({ dom: card(key) })
-      return { pos: place.from, end: place.to, above: true, create }
+      return { pos: position.from, end: position.to, above: true, create }
     },
     { hideOnChange: true },
   )

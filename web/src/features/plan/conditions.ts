@@ -94,7 +94,7 @@ export interface ValidView {
 interface RuleKind {
   title: string
   help: string
-  /** What the rule's value is: one figure, or one for each of these keys. */
+  /** What the rule's value is: one number, or one for each of these keys. */
   limits: { key?: 'min' | 'max'; label: string; example: string }[]
   /** What the rule begins with, where it is added. */
   first: unknown

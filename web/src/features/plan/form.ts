@@ -79,7 +79,7 @@ const tells: Record<string, (v: unknown) => string> = {
   probes: (v) => count(v, 'probe', 'probes'),
   valid: (v) => `rules of validity: ${Object.keys(plain(v)).join(', ')}`,
   exclude: (v) => `${count(v, 'combination', 'combinations')} left out`,
-  published: (v) => `figures of ${shown(plain(v).source) || 'a paper'}`,
+  published: (v) => `values of ${shown(plain(v).source) || 'a paper'}`,
   sweep: () => 'parameters that vary together',
   size: () => 'a size for each topology',
   radio: () => 'shared with other places of the text',

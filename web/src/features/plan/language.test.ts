@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { about, keysAt, schemaAt, schemaOf, wordsAt, type Language, type Schema } from './language'
-import type { Step } from './place'
+import type { Step } from './position'
 
 const known = (what: string): Schema => ({ type: ['string', 'number', 'boolean'], 'x-names': what })
 const schema: Schema = {

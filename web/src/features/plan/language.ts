@@ -2,7 +2,7 @@
 // JSON Schema. Pure.
 import type { InjectionKey, Ref } from 'vue'
 import { expects, type DriverOption } from './drivers'
-import type { Step } from './place'
+import type { Step } from './position'
 import { stepsOf } from './problems'
 import { inFlow } from './text'
 

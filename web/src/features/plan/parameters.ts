@@ -1,4 +1,4 @@
-// The figures of a radio that a plan can set or vary, by their paths.
+// The parameters of a radio that a plan can set or vary, by their paths.
 import { isMap, isScalar, isSeq, parseDocument, type Node } from 'yaml'
 
 export interface RadioParameter {

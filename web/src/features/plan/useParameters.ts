@@ -1,4 +1,4 @@
-// The figures of one radio that a plan can set or vary.
+// The parameters of one radio that a plan can set or vary.
 import { useQuery } from '@tanstack/vue-query'
 import { computed, type Ref } from 'vue'
 import { catalog } from '@/lib/api'

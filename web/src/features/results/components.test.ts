@@ -38,7 +38,7 @@ const tab = {
 }
 
 describe('the table', () => {
-  it('has the figures of what was run, and why the rest was not', () => {
+  it('has the values of what was run, and why the rest was not', () => {
     const rows = mount(TableTab, { props: tab, global }).findAll('tbody tr')
     expect(rows[0]!.text()).toBe('Place t1 · Radio r1 · 1 MiB')
     expect(rows[1]!.text()).toContain('100.00')
@@ -90,7 +90,7 @@ describe('conclusions', () => {
   })
 })
 
-it('trials without a figure are found and lead to their attempt', async () => {
+it('trials without a value are found and lead to their attempt', async () => {
   const w = mount(TrialsTab, { props: { ...tab, view: readView({ verdict: 'other' }) }, global })
   expect(w.findAll('tbody tr')).toHaveLength(1)
   expect(w.text()).toContain('transfer-timeout')

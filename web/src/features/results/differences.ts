@@ -60,5 +60,5 @@ export function spoken(unit: RateUnit, d: CampaignDifference): string {
   return `${signedRate(unit, d.difference)} ${unit.name}${range}: ${decision(d)}`
 }
 
-/** A figure of the axis. */
+/** A number at the axis. */
 export const tick = (unit: RateUnit, x: number) => sign(x, String(Number((x / unit.bytes).toPrecision(2))))

@@ -51,7 +51,7 @@ describe('runs', () => {
 })
 
 describe('panels', () => {
-  it('give each cell one, with the figures of the server and every attempt', () => {
+  it('give each cell one, with the values of the server and every attempt', () => {
     const r = summaryOf({
       id: 'a',
       attempts: [
@@ -191,15 +191,15 @@ it('a panel of a sweep says why it has no curve', () => {
   const all = { hidden: [] as string[], published: true }
   const nothing = (curves: ReturnType<typeof curve>[], view: Partial<typeof all> = {}) =>
     nothingSwept(curves, { ...all, ...view }, 'share of Ideal')
-  const none = 'These runs have no valid trial with a figure of share of Ideal.'
+  const none = 'These runs have no valid trial with a value of share of Ideal.'
   expect(nothing([])).toBe(none)
   expect(nothing([curve('tcp', '', Number.NaN, Number.NaN)])).toBe(none)
   const [ours, theirs] = [curve('tcp', '', Number.NaN, 1), curve('haul', 'a paper', 2)]
   expect(nothing([ours, theirs])).toBe('')
   expect(nothing([ours, theirs], { hidden: ['tcp'] })).toBe('')
-  expect(nothing([ours, theirs], { hidden: ['tcp', 'haul'] })).toBe('All its treatments with a figure are hidden.')
+  expect(nothing([ours, theirs], { hidden: ['tcp', 'haul'] })).toBe('All its treatments with a value are hidden.')
   expect(nothing([ours, theirs], { hidden: ['tcp'], published: false })).toBe(
-    'All its figures are published ones, which are hidden.',
+    'All its values are published ones, which are hidden.',
   )
   expect(nothing([ours, theirs], { published: false })).toBe('')
 })

@@ -6,7 +6,7 @@ import { RunState } from '@/gen/linktrial/v1/operator_pb'
 import { payload } from '@/lib/format'
 import type { Grouping, View } from './view'
 
-/** One attempt, where it leads, and its figure in bytes per second (0: none). */
+/** One attempt, where it leads, and its value in bytes per second (0: none). */
 export interface Dot {
   run: string
   trial: number
@@ -48,7 +48,7 @@ export interface Slot {
   /** The same of the coded bound. */
   coded: number
   published?: PublishedValue
-  /** Figures that count. */
+  /** Values that count. */
   dots: Dot[]
   /** Attempts without one. */
   failures: Dot[]
@@ -65,17 +65,17 @@ export interface Panel {
   partial: boolean
 }
 
-/** Why a panel of a sweep has nothing to draw, where it is of a figure called so; empty: it has something. */
+/** Why a panel of a sweep has nothing to draw, where it is of a metric called so; empty: it has something. */
 export function nothingSwept(
   curves: { treatment: string; source: string; value: number[] }[],
   view: { hidden: string[]; published: boolean },
   metric: string,
 ): string {
   const known = curves.filter((c) => c.value.some(Number.isFinite))
-  if (!known.length) return `These runs have no valid trial with a figure of ${metric}.`
+  if (!known.length) return `These runs have no valid trial with a value of ${metric}.`
   const chosen = known.filter((c) => !view.hidden.includes(c.treatment))
-  if (!chosen.length) return 'All its treatments with a figure are hidden.'
-  return view.published || chosen.some((c) => !c.source) ? '' : 'All its figures are published ones, which are hidden.'
+  if (!chosen.length) return 'All its treatments with a value are hidden.'
+  return view.published || chosen.some((c) => !c.source) ? '' : 'All its values are published ones, which are hidden.'
 }
 
 /** Why a panel has nothing to draw; empty: it has something. */
@@ -94,7 +94,7 @@ export const topologyLabel = (r: RunSummary) => r.topologyTitle || r.run?.topolo
 export const placeLabel = (r: RunSummary) =>
   [topologyLabel(r), radioLabel(r), sizeLabel(r), r.group, settingLabel(r)].filter(Boolean).join(' · ')
 
-/** A run whose trials have not all been measured: its figures may still change, or stay incomplete. */
+/** A run whose trials have not all been measured: its values may still change, or stay incomplete. */
 export function isPartial(r: RunSummary): boolean {
   return r.run?.state !== RunState.COMPLETED || r.run.trialsEnded < r.run.trials
 }

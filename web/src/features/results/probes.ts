@@ -10,7 +10,7 @@ export interface ProbeColumn {
 }
 
 const all: ProbeColumn[] = [
-  { name: 'n', title: 'n', hint: 'trials with figures, of those planned' },
+  { name: 'n', title: 'n', hint: 'trials with values, of those planned' },
   { name: 'delayMin', title: 'Min', hint: 'least one-way delay, ms' },
   { name: 'delayMean', title: 'Mean', hint: 'mean one-way delay, ms' },
   { name: 'delayP50', title: '50 %', hint: 'median one-way delay, ms' },

@@ -44,7 +44,7 @@ describe('panels of an attempt', () => {
     expect([panel('events')!.whole, panel('window')!.whole]).toEqual([true, false])
     expect(panel('rtt')).toBeUndefined()
   })
-  it("have the protocol's own figures by their unit, and none that was never known", () => {
+  it("have the protocol's own metrics by their unit, and none that was never known", () => {
     expect(panel('more-KB')!.lines.map((l) => l.name)).toEqual(['queue', 'window'])
     expect(panels.some((p) => p.key.includes('mode'))).toBe(false)
     const own = create(FlowSeriesSchema, {
@@ -56,7 +56,7 @@ describe('panels of an attempt', () => {
     expect(mine).toMatchObject({ key: 'more-ms', unit: 'ms' })
     expect(mine!.lines[0]!.points.map(([, y]) => y)).toEqual([1500, 200])
   })
-  it('have a figure of the contract that no panel here knows', () =>
+  it('have a metric of the contract that no panel here knows', () =>
     expect(panel('more-ecn_marks')).toMatchObject({ title: 'ECN marks', lines: [{ name: 'ECN marks', step: true }] }))
   it("hold the channel's state to the end of the trial", () =>
     expect(panel('channel-loss')!.lines[0]).toEqual({

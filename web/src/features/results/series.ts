@@ -51,12 +51,12 @@ export function sequenceLines(flows: FlowSeries[], trials: TrialsOf, probes: Rea
   })
 }
 
-/** The values of a flow's column; undefined where the protocol does not know the figure. */
+/** The values of a flow's column; undefined where the protocol does not know the metric. */
 function valuesOf(f: FlowSeries, name: string): number[] | undefined {
   return f.columns.find((c) => c.name === name)?.values
 }
 
-/** A figure as large as this is a protocol's "not limited yet" (Linux: the slow start threshold at first). */
+/** A value as large as this is a protocol's "not limited yet" (Linux: the slow start threshold at first). */
 const unlimitedBytes = 1e9
 
 /** A column as a line of a panel. */
@@ -170,7 +170,7 @@ function flowPanelsOf(flows: FlowSeries[]): DeepPanel[] {
       const { unit, scale } = readable[own.unit] ?? { unit: own.unit, scale: 1 }
       const title = own.title.replace(abbreviations, (s) => s.toUpperCase())
       const key = `more-${unit || c.name}`
-      const panel = more.get(key) ?? { key, title: unit ? 'Other figures' : title, unit, lines: [] }
+      const panel = more.get(key) ?? { key, title: unit ? 'Other metrics' : title, unit, lines: [] }
       panel.lines.push(line(f, c, title, scale))
       more.set(key, panel)
     }

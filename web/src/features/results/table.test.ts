@@ -26,7 +26,7 @@ describe('rows', () => {
   })
   it('leave hidden treatments out', () =>
     expect(names(rowsOf(runs, ['udt'], new Map()))).toBe('a.cubic c.cubic b.cubic'))
-  it('are sorted by any column, those without the figure last, either way', () => {
+  it('are sorted by any column, those without a value last, either way', () => {
     expect(names(sortRows(rows, '-average'))).toBe('c.cubic a.udt b.udt a.cubic b.cubic c.udt')
     expect(names(sortRows(rows, 'average'))).toBe('a.cubic b.cubic a.udt b.udt c.cubic c.udt')
     expect(names(sortRows(rows, 'treatment'))).toBe('a.cubic c.cubic b.cubic a.udt c.udt b.udt')

@@ -135,7 +135,7 @@ export function rowsOf(runs: RunSummary[], hidden: string[], marks: Map<string, 
   )
 }
 
-/** "-average" sorts by the average, largest first; nothing is Table 2's order. Rows without the figure come last. */
+/** "-average" sorts by the average, largest first; nothing is Table 2's order. Rows without a value come last. */
 export function sortRows(rows: Row[], by: string): Row[] {
   const down = by.startsWith('-')
   const column = tableColumns.find((c) => c.name === by.replace(/^-/, ''))

@@ -6,7 +6,7 @@ import { isPartial } from './model'
 
 const pageSize = 50
 
-/** While runs are open, their figures change. */
+/** While runs are open, their values change. */
 const refreshMs = 5_000
 
 export function useCampaigns(enabled: Ref<boolean>) {
@@ -43,7 +43,7 @@ export function useCampaignRuns(campaign: Ref<string>) {
   })
 }
 
-/** Summaries of campaigns and runs, with every attempt as a point. Tens of thousands of figures: nothing in them is reactive. */
+/** Summaries of campaigns and runs, with every attempt as a point. Tens of thousands of values: nothing in them is reactive. */
 export function useSummary(ids: Ref<string[]>, reference: Ref<string>) {
   return useQuery({
     queryKey: computed(() => ['summary', ids.value, reference.value]),

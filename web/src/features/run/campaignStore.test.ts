@@ -322,7 +322,7 @@ describe('cellOf', () => {
     expect(cell(r)).toMatchObject({ kind, spoken })
     expect(cell(r).glyph).not.toBe('')
   })
-  it('keeps a marked figure in sight, and gives it back', () => {
+  it('keeps a marked value in sight, and gives it back', () => {
     const at = (s: number) => timestampFromDate(new Date(s * 1000))
     const { m, r } = model(
       run(RunState.RUNNING),
@@ -337,7 +337,7 @@ describe('cellOf', () => {
     apply(m, command('2', 'include', { trial: 0, attempt: 1, given: at(2) }))
     expect(cell(r).kind).toBe('succeeded')
   })
-  it('keeps the figure of what does not count', () => {
+  it('keeps the value of what does not count', () => {
     const mark = { reason: 'rain', by: 'ada', journalVerdict: 'succeeded' }
     const { r } = model(
       run(RunState.RUNNING),

@@ -142,7 +142,7 @@ export function cellOf(
   const measured = last.measuredBytesPerSecond
   const speed = measured > 0 ? rate(measured, 0) : ''
   // KB/s, which the page says, need no unit.
-  const figure = rateUnit(measured) === inKilobytes ? rateIn(inKilobytes, measured, 0) : speed
+  const number = rateUnit(measured) === inKilobytes ? rateIn(inKilobytes, measured, 0) : speed
   if (mark || last.verdict === 'invalid') {
     const why = mark?.reason || reasonText(last)
     return whole(
@@ -151,7 +151,7 @@ export function cellOf(
       trialStates.invalid.word,
       `${trialStates.invalid.word}: ${why}${speed ? `, ${speed}` : ''}`,
       why,
-      speed ? figure : trialStates.invalid.word,
+      speed ? number : trialStates.invalid.word,
     )
   }
   const kind = kindOf(last)
@@ -166,7 +166,7 @@ export function cellOf(
       '',
       `${trialStates.succeeded.word}, ${speed}, in ${seconds(last.elapsedSeconds)}`,
       `${trialStates.succeeded.word} in ${seconds(last.elapsedSeconds)}`,
-      speed ? figure : '0',
+      speed ? number : '0',
     )
   const word = trialStates[kind].word
   const why = kind === 'skipped' ? '' : last.reason.replaceAll('-', ' ')

@@ -80,7 +80,7 @@ describe('RunMatrix', () => {
     expect(w.emitted('page')).toEqual([[100], [undefined]])
     w.unmount()
   })
-  it('shows figures alone in many columns, and says the whole', () => {
+  it('shows numbers alone in many columns, and says the whole', () => {
     const label = 'TCP CUBIC with buffers of 64 KiB'
     const columns = Array.from({ length: 12 }, (_, i) => ({ name: `t${i}`, label: `${label} ${i}`, missing: '' }))
     const cells = new Map<number, Cell>(

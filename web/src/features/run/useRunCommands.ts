@@ -40,7 +40,7 @@ export function useRunCommands(campaign: Ref<string>) {
       press('include', 'The attempt counts again.', () => control.includeAttempt({ runId, trial, attempt, by: by() })),
     // Dialogs give these: they show the error themselves.
     exclude: (runId: string, trial: number, attempt: number, reason: string) =>
-      send('exclude', 'The attempt is excluded from figures. It stays visible.', () =>
+      send('exclude', 'The attempt is excluded from results. It stays visible.', () =>
         control.excludeAttempt({ runId, trial, attempt, reason, by: by() }),
       ),
     abortRun: (runId: string, reason: string) =>

@@ -2,17 +2,17 @@ import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { TelemetrySeriesSchema } from '@/gen/linktrial/v1/result_pb'
 import { TelemetryStateSchema } from '@/gen/linktrial/v1/telemetry_pb'
-import { ageText, placesOf, placeText, readingText, stateLines, telemetryPanelsOf } from './model'
+import { ageText, positionsOf, positionText, readingText, stateLines, telemetryPanelsOf } from './model'
 
 const series = (node: string, name: string, unit: string, at: number[], value: number[], source = 'radio') =>
   create(TelemetrySeriesSchema, { node, name, unit, at, value, source })
 
 it('tells a position as people do', () => {
-  expect(placeText(39.0123456, -77.1)).toBe('39.01235° N, 77.1° W')
-  expect(placeText(-1, 2)).toBe('1° S, 2° E')
+  expect(positionText(39.0123456, -77.1)).toBe('39.01235° N, 77.1° W')
+  expect(positionText(-1, 2)).toBe('1° S, 2° E')
 })
 
-it('tells figures with their units', () => {
+it('tells values with their units', () => {
   expect(readingText({ value: 1234567, unit: 'B' })).toBe('1,234,567 B')
   expect(readingText({ value: -3.25678, unit: 'dB' })).toBe('-3.257 dB')
   expect(readingText({ value: 2, unit: '' })).toBe('2')
@@ -73,8 +73,8 @@ describe('panels of telemetry', () => {
     ])
   })
   it('leave the position to words', () =>
-    expect(placesOf(all)).toEqual([{ node: 'client', latitude: 39, longitude: -77 }]))
-  it('tell sources apart that know the same figure', () => {
+    expect(positionsOf(all)).toEqual([{ node: 'client', latitude: 39, longitude: -77 }]))
+  it('tell sources apart that know the same metric', () => {
     const both = telemetryPanelsOf(
       [series('client', 'snr', 'dB', [0], [1], 'snmp'), series('client', 'snr', 'dB', [0], [2], 'http')],
       1,

@@ -127,7 +127,7 @@ export async function sheetPng(s: Sheet): Promise<Blob> {
   }
 }
 
-/** A file name out of words: letters, figures and hyphens. */
+/** A file name out of words: letters, digits and hyphens. */
 export function fileName(words: string, ending: string): string {
   const stem = words
     .toLowerCase()

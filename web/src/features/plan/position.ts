@@ -1,5 +1,5 @@
-// Where a position of a YAML text is: the keys and indices that lead to it, in a text
-// that is being written too. Pure.
+// What is at a position of a YAML text: the keys and indices that lead there, also in a text
+// that is being written. Pure.
 import { yamlLanguage } from '@codemirror/lang-yaml'
 
 type Tree = ReturnType<typeof yamlLanguage.parser.parse>
@@ -10,7 +10,7 @@ export interface Step {
   /** The keys of the same mapping with their values, those that are more than a word as ''. */
   beside: Record<string, string>
 }
-export interface Place {
+export interface Position {
   steps: Step[]
   /** The last step is at the position; else the position is in its value. */
   isKey: boolean
@@ -42,8 +42,8 @@ function indexOf(item: Node): number {
   return n
 }
 
-/** The place of a word; undefined where there is none. */
-export function placeAt(tree: Tree, text: string, at: number): Place | undefined {
+/** The position of a word; undefined where there is none. */
+export function positionAt(tree: Tree, text: string, at: number): Position | undefined {
   const word = tree.resolveInner(at, 1)
   if (!/^(Quoted)?Literal$/.test(word.name)) return undefined
   const steps: Step[] = []
@@ -57,8 +57,8 @@ export function placeAt(tree: Tree, text: string, at: number): Place | undefined
   return { steps, isKey, from: word.from, to: word.to }
 }
 
-export interface Gap extends Place {
-  /** Nothing else is in the mapping: a value may stand there in place of a key. */
+export interface Gap extends Position {
+  /** Nothing else is in the mapping: a value may be written there instead of a key. */
   alone: boolean
   /** A colon follows. */
   colon: boolean
@@ -69,7 +69,7 @@ const wordEnd = /^[^\s,{}[\]:#"']*/
 const filler = '¤'
 
 /**
- * The place at which a word is written or can be: what the text would be with a word
+ * The position at which a word is written or can be: what the text would be with a word
  * there, as a text that is being written is mostly not YAML yet.
  */
 export function gapAt(text: string, at: number): Gap | undefined {
@@ -84,11 +84,11 @@ export function gapAt(text: string, at: number): Gap | undefined {
   if (!/^\s*($|[:,}\]#])/.test(after)) return undefined
   const colon = /^\s*:(\s|$)/.test(after)
   const whole = text.slice(0, from) + (leads && !colon ? `${filler}: ${filler}` : filler) + text.slice(to)
-  const place = placeAt(yamlLanguage.parser.parse(whole), whole, from)
-  if (!place) return undefined
-  const last = place.steps.at(-1)
-  const alone = place.isKey && !colon && !/\{\s*$/.test(before) && Object.keys(last!.beside).length === 1
-  return { ...place, from, to, alone, colon }
+  const position = positionAt(yamlLanguage.parser.parse(whole), whole, from)
+  if (!position) return undefined
+  const last = position.steps.at(-1)
+  const alone = position.isKey && !colon && !/\{\s*$/.test(before) && Object.keys(last!.beside).length === 1
+  return { ...position, from, to, alone, colon }
 }
 
 /** The names in lists such as treatments: by the key of the list, wherever it stands. */
@@ -98,7 +98,7 @@ export function namesIn(text: string): Record<string, string[]> {
   tree.iterate({
     enter(n) {
       if (n.name !== 'Pair' || literal(n.node.getChild('Key'), text) !== 'name') return
-      const steps = placeAt(tree, text, n.from)?.steps ?? []
+      const steps = positionAt(tree, text, n.from)?.steps ?? []
       const list = steps.at(-3)?.key
       if (typeof list === 'string') (out[list] ??= []).push(steps.at(-1)!.beside.name!)
     },

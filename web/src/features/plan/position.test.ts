@@ -1,6 +1,6 @@
 import { yamlLanguage } from '@codemirror/lang-yaml'
 import { expect, it } from 'vitest'
-import { gapAt, namesIn, placeAt } from './place'
+import { gapAt, namesIn, positionAt } from './position'
 
 /** The gap at the mark "|", as a path; "+" where a key stands, "?" where a value may stand instead. */
 function gap(marked: string): string {
@@ -49,11 +49,11 @@ it('has the word, what follows it, and what stands beside it', () => {
   expect(options.steps.at(-2)!.beside).toEqual({ protocol: 'tcp', options: '' })
 })
 
-it('finds the place of what is written', () => {
+it('finds the position of what is written', () => {
   const text = 'limits: &l {connect: 10s}\nnotes: [a, "b c"]\n'
   const tree = yamlLanguage.parser.parse(text)
   const at = (word: string) => {
-    const p = placeAt(tree, text, text.indexOf(word) + 1)
+    const p = positionAt(tree, text, text.indexOf(word) + 1)
     return p && [p.steps.map((s) => s.key).join('.'), p.isKey, text.slice(p.from, p.to)]
   }
   expect(at('limits')).toEqual(['limits', true, 'limits'])
@@ -61,7 +61,7 @@ it('finds the place of what is written', () => {
   expect(at('10s')).toEqual(['limits.connect', false, '10s'])
   expect(at('b c')).toEqual(['notes.1', false, '"b c"'])
   expect(at('{conn')?.[0]).toBe('limits.connect')
-  expect(placeAt(tree, text, text.length)).toBeUndefined()
+  expect(positionAt(tree, text, text.length)).toBeUndefined()
 })
 
 it('collects the names of lists, in a text that does not parse too', () => {
