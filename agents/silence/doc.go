@@ -6,9 +6,9 @@
 // suspends and resumes it, as the node's role lets it know of trials:
 //
 //   - The client's agent leads, so it knows: [Leader] suspends calls from the
-//     start of the first trial to the end of the last, but for one window at
+//     start of the first trial to the end of the last, but for one contact window at
 //     each trial boundary, in which the agent delivers and polls, and for the
-//     pauses that people command. A window in which no answer arrived makes the
+//     pauses that people command. A contact window in which no answer arrived makes the
 //     next ones longer, up to [maxWindow].
 //   - The server's agent needs no answer before the run is over. [Server]
 //     suspends calls as soon as the preparation is delivered, and opens a window
