@@ -37,7 +37,7 @@ help:
 	@echo "make sign          signatures of programs, drivers and bills of materials with KEY=linktrial.key (IMAGES=1: of the images too; BUNDLE=FILE: of an install bundle)"
 	@echo "make licences      hold every dependency against the allowed licences, and write licences/"
 	@echo "make audit         a table of what can be checked of the dependencies here, and what cannot"
-	@echo "make bench         the figures of the emulator, the drivers and the store ('go run ./tools/bench --help': a part of them)"
+	@echo "make bench         measure the emulator, the drivers and the store ('go run ./tools/bench --help': a part of them)"
 	@echo "make generate      generate the protobuf and SQL code, compile the eBPF objects, and record their sources and digests"
 	@echo "make clean         remove bin/ and build/"
 	@echo

@@ -42,7 +42,7 @@ var exposures = map[string]string{"linktrial-agent.service": "2.9", "linktrial-o
 // What the services may do does not grow without the page that states it.
 func TestExposureOfUnits(t *testing.T) {
 	if out, err := exec.Command("systemd-analyze", "--version").Output(); err != nil || !strings.HasPrefix(string(out), "systemd 252 ") {
-		t.Skipf("the figures are of Debian 12's systemd 252, which counts in its own way: %.20s, %v", out, err)
+		t.Skipf("the values are of Debian 12's systemd 252, which counts in its own way: %.20s, %v", out, err)
 	}
 	page, err := os.ReadFile("../docs/security.md")
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package radioprofiles carries the radio profiles that come with Linktrial, one
-// YAML file a radio, each figure with its source. Goes out: the files. Read by
+// YAML file a radio, each parameter with its source. Goes out: the files. Read by
 // orchestrator/catalog through internal/radio.
 package radioprofiles
 

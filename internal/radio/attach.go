@@ -86,7 +86,7 @@ func (p *Profile) TelemetryAddresses(emulated bool, r Role) []string {
 	return out
 }
 
-// FigureOf returns the figure of that name; false where there is none or its value
+// ParameterOf returns the parameter of that name; false where there is none or its value
 // is unknown.
 func (p *Profile) ParameterOf(name string) (Parameter, bool) {
 	i := slices.IndexFunc(p.Parameters, func(f Parameter) bool { return f.Name == name })
@@ -96,7 +96,7 @@ func (p *Profile) ParameterOf(name string) (Parameter, bool) {
 	return p.Parameters[i], true
 }
 
-// NominalRate is the radio's rate in bit/s, as it is emulated or as its figures have it; 0
+// NominalRate is the radio's rate in bit/s, as it is emulated or as its parameters have it; 0
 // where it is not known.
 func (p *Profile) NominalRate(emulated bool) float64 {
 	if emulated && p.Emulation != nil {

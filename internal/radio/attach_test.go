@@ -54,7 +54,7 @@ func TestParseAttach(t *testing.T) {
 		t.Errorf("frequency %+v %t", f, ok)
 	}
 	if _, ok := p.ParameterOf("delay"); ok {
-		t.Error("an unknown figure was given a value")
+		t.Error("an unknown parameter was given a value")
 	}
 }
 

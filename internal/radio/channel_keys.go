@@ -104,5 +104,5 @@ var channelModels = append(slices.Clone(simpleModels), variant{"Several processe
 // one that has its own.
 var (
 	siteChannelKeys = &yamlschema.Mapping{Name: "channels of sites", Keys: channelModels.keyed(modelKey)}
-	channelKeys     = &yamlschema.Mapping{Name: "channels", Keys: slices.Concat([]yamlschema.Key{sourceKey("Where the process and its figures are known from.")}, siteChannelKeys.Keys)}
+	channelKeys     = &yamlschema.Mapping{Name: "channels", Keys: slices.Concat([]yamlschema.Key{sourceKey("Where the process and its parameters are known from.")}, siteChannelKeys.Keys)}
 )

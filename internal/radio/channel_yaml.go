@@ -52,7 +52,7 @@ func (pp *profileParser) channel(m yamldoc.Mapping, models variants) Channel {
 	return c
 }
 
-// refuseOtherModels notes a problem for each figure that is not the model's.
+// refuseOtherModels notes a problem for each parameter that is not the model's.
 func refuseOtherModels(m yamldoc.Mapping, model ChannelModel) {
 	of := channelModels.of(string(model))
 	has := "none"
@@ -61,7 +61,7 @@ func refuseOtherModels(m yamldoc.Mapping, model ChannelModel) {
 	}
 	for _, key := range channelModels.others(of) {
 		if f := m.Field(key); f.Present() {
-			f.Problem("a %s channel has no such figure; its figures: %s", model, has)
+			f.Problem("a %s channel has no such parameter; its parameters: %s", model, has)
 		}
 	}
 }

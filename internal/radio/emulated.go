@@ -48,7 +48,7 @@ const (
 	OIDIfHCOutPkt = "1.3.6.1.2.1.31.1.1.1.11.1"
 )
 
-// EnterpriseColumn is the OID of one figure about the neighbour of a row.
+// EnterpriseColumn is the OID of one value about the neighbour of a row.
 func EnterpriseColumn(column, row int) string {
 	return EnterpriseOID + "." + strconv.Itoa(column) + "." + strconv.Itoa(row)
 }

@@ -23,7 +23,7 @@ emulation:
   duplication: {share: 0.001, source: s}
 `
 
-// The keys are read, become figures with their source, reach the network, and are refused
+// The keys are read, become parameters with their source, reach the network, and are refused
 // where they cannot be.
 func TestReorderingAndDuplication(t *testing.T) {
 	p, err := ParseProfile("r.yaml", []byte(handedOut))

@@ -20,13 +20,13 @@ const (
 	maxParameter   = 1e15 // in the unit that it is given in
 )
 
-// figureUnits are the units a figure may be given in, as SI and radio practice write them.
+// parameterUnits are the units a parameter may be given in, as SI and radio practice write them.
 var parameterUnits = []string{"Hz", "kHz", "MHz", "GHz", "mW", "W", "dBm", "dBi", "bit/s", "kbit/s", "Mbit/s", "ms", "s", "B", "KiB", "m", "km", "ft"}
 
 // ProfileLanguage is the keys of radio profiles.
 var ProfileLanguage = &yamlschema.Document{
 	Name: "radio", Title: "Radio profile", Root: profileKeys,
-	Meaning: "A radio profile is one radio as configured, with the source of every figure, and how to emulate it.",
+	Meaning: "A radio profile is one radio as configured, with the source of every parameter, and how to emulate it.",
 }
 
 var (
@@ -46,7 +46,7 @@ var profileKeys = &yamlschema.Mapping{Name: "the profile", Keys: []yamlschema.Ke
 	{Name: "model", Form: yamlschema.Line(), Required: true, Example: "RT-1949(P)(C)", InTemplate: true, Meaning: "Its model."},
 	{Name: "firmware", Form: yamlschema.Line(), Unset: "not known", Example: "4.4.0", Meaning: "Version of its firmware."},
 	{Name: "waveform", Form: yamlschema.Line(), Required: true, Example: "ANW2C", InTemplate: true, Meaning: "The waveform that it is configured with."},
-	{Name: "figures", Form: yamlschema.List(yamlschema.Of(parameterKeys), 0, 0), Required: true, Example: `[{name: frequency, value: 300 MHz, source: "the frequency plan"}]`, InTemplate: true, Meaning: "Figures of the radio, each with its source."},
+	{Name: "figures", Form: yamlschema.List(yamlschema.Of(parameterKeys), 0, 0), Required: true, Example: `[{name: frequency, value: 300 MHz, source: "the frequency plan"}]`, InTemplate: true, Meaning: "Parameters of the radio, each with its source."},
 	{Name: "notes", Form: notesForm, Unset: "none", Example: `["The modulation is uncertain."]`, Meaning: "What a reader of the results must know; pages and exports show it."},
 	{Name: "attach", Form: yamlschema.Of(attachKeys), Unset: "the preflight checks no attachment", Example: `{reach: "by its Ethernet adapter", source: "the manual, page 3", interface: eth1}`, Meaning: "How a node is connected to the radio."},
 	{Name: "telemetry", Form: yamlschema.List(yamlschema.Any("source of telemetry"), 0, telemetrysource.MaxSources), Unset: "nothing is read of the radio", Example: "[{name: position, kind: gpsd, source: a receiver at the laptop}]", Meaning: "What is read of the radio and the laptop."},
@@ -54,11 +54,11 @@ var profileKeys = &yamlschema.Mapping{Name: "the profile", Keys: []yamlschema.Ke
 		Example: "{medium: {value: shared, source: s}, rate: {value: 2 Mbit/s, source: s}, processing_delay: {value: 5ms, source: s}, mtu: {value: 1500 B, source: s}, queue: {bytes: 64 KiB, source: s}, channel: {model: perfect, source: s}}"},
 }}
 
-var parameterKeys = &yamlschema.Mapping{Name: "figures", Keys: []yamlschema.Key{
-	{Name: "name", Form: yamlschema.Text(), Required: true, Example: "frequency", Meaning: "Unique among the figures."},
-	{Name: "value", Form: parameterForm, Required: true, Example: "402.5 MHz", Meaning: "The figure, in " + strings.Join(parameterUnits, ", ") + "."},
-	{Name: "unit", Form: yamlschema.Word(parameterUnits...), Unset: "it follows the number", Example: "dBi", Beside: "{value: unknown}", Meaning: "The unit of a figure that is not known."},
-	sourceKey("Where the figure is known from."),
+var parameterKeys = &yamlschema.Mapping{Name: "parameters", Keys: []yamlschema.Key{
+	{Name: "name", Form: yamlschema.Text(), Required: true, Example: "frequency", Meaning: "Unique among the parameters."},
+	{Name: "value", Form: parameterForm, Required: true, Example: "402.5 MHz", Meaning: "The value, in " + strings.Join(parameterUnits, ", ") + "."},
+	{Name: "unit", Form: yamlschema.Word(parameterUnits...), Unset: "it follows the number", Example: "dBi", Beside: "{value: unknown}", Meaning: "The unit of a parameter that is not known."},
+	sourceKey("Where the parameter is known from."),
 	{Name: "uncertain", Form: yamlschema.Flag(), Default: false, Example: "true", Meaning: "Its source doubts it."},
 }}
 
@@ -89,10 +89,10 @@ var routeKeys = &yamlschema.Mapping{Name: "routes", Inline: true, Keys: []yamlsc
 	{Name: "via", Form: addressForm, Unset: "on the interface itself", Example: "10.77.0.2", Meaning: "The next hop."},
 }}
 
-// sourced is a figure of the emulation, which stands with its source.
+// sourced is a parameter of the emulation, which stands with its source.
 func sourced(name string, value yamlschema.Form, example, meaning string) yamlschema.Key {
 	m := &yamlschema.Mapping{Name: name + " with its source", Inline: true, Keys: []yamlschema.Key{
-		{Name: "value", Form: value, Required: true, Example: example, Meaning: meaning}, sourceKey("Where the figure is known from."),
+		{Name: "value", Form: value, Required: true, Example: example, Meaning: meaning}, sourceKey("Where the parameter is known from."),
 	}}
 	return yamlschema.Key{Name: name, Form: yamlschema.Of(m), Required: true, Example: "{value: " + example + ", source: assumed}", Meaning: meaning}
 }
@@ -172,13 +172,13 @@ var arqKeys = &yamlschema.Mapping{Name: "arq", Keys: []yamlschema.Key{
 	{Name: "nack_timer", Form: yamlschema.Integer(0, 100_000), Required: true, Example: "10", Meaning: "How long a receiver that misses a frame waits before it asks for it, in frame times."},
 	{Name: "persistence", Form: yamlschema.Integer(0, 10_000), Required: true, Example: "3", Meaning: "Most retransmissions of a frame."},
 	{Name: "in_order", Form: yamlschema.Flag(), Default: true, Example: "false", Meaning: "Packets wait until every earlier one has arrived or is given up."},
-	sourceKey("Where the figures are known from."),
+	sourceKey("Where the parameters are known from."),
 }}
 
 var reorderingKeys = &yamlschema.Mapping{Name: "reordering", Keys: []yamlschema.Key{
 	{Name: "share", Form: probability, Required: true, Example: "0.01", Meaning: "Share of the packets that are held back, 0 to 1."},
 	{Name: "delay", Form: delayForm, Required: true, Example: "20ms", Meaning: "For how long."},
-	sourceKey("Where the figures are known from."),
+	sourceKey("Where the parameters are known from."),
 }}
 
 var duplicationKeys = &yamlschema.Mapping{Name: "duplication", Keys: []yamlschema.Key{

@@ -140,7 +140,7 @@ func TestDocumentHasProfileKeys(t *testing.T) {
 	const document = "radio-profiles/README.md"
 	listed := map[string]bool{}
 	link := func(name string) string {
-		anchor := map[string]string{"figures": "keys-of-a-profile", "attach": "attachment-and-telemetry", "role": "attachment-and-telemetry", "channels": "channels", "channels of sites": "channels", "parts": "channels", "levels": "channels"}[name]
+		anchor := map[string]string{"parameters": "keys-of-a-profile", "attach": "attachment-and-telemetry", "role": "attachment-and-telemetry", "channels": "channels", "channels of sites": "channels", "parts": "channels", "levels": "channels"}[name]
 		if anchor == "" {
 			anchor = "emulation"
 		}
@@ -156,7 +156,7 @@ func TestDocumentHasProfileKeys(t *testing.T) {
 	hold := func(part string, all ...[][]string) {
 		docpart.Hold(t, document, part, docpart.Table(slices.Concat([]string{"of"}, yamlschema.Head), slices.Concat(all...)))
 	}
-	for part, m := range map[string]*yamlschema.Mapping{"keys of profiles": profileKeys, "keys of figures": parameterKeys, "keys of emulation": emulationKeys} {
+	for part, m := range map[string]*yamlschema.Mapping{"keys of profiles": profileKeys, "keys of parameters": parameterKeys, "keys of emulation": emulationKeys} {
 		listed[m.Name] = true
 		docpart.Hold(t, document, part, docpart.Table(yamlschema.Head, m.Rows(link)))
 	}

@@ -116,7 +116,7 @@ func TestModelsRefused(t *testing.T) {
 	for _, c := range []struct{ channel, more, want string }{
 		{"model: markov, alpha: 0.1", "", "emulation.channel.beta is missing"},
 		{"model: markov, alpha: 1.1, beta: 0.1", "", "expected a number from 0 to 1"},
-		{"model: markov, alpha: 0.1, beta: 0.1, loss: 1", "", "a markov channel has no such figure; its figures: slot, alpha, beta"},
+		{"model: markov, alpha: 0.1, beta: 0.1, loss: 1", "", "a markov channel has no such parameter; its parameters: slot, alpha, beta"},
 		{"model: on-off, loss: 0.7, period_min: 9ms, period_max: 11ms", "", "0.7 times a factor of 1.5 is more than 1"},
 		{"model: on-off, loss: 0.5, period_min: 12ms, period_max: 11ms", "", "11ms is shorter than period_min, 12ms"},
 		{"model: hidden-markov, transition: [[0.9, 0.2], [0.5, 0.5]], bit_error_rates: [0, 1]", "", "transition[0]: the row sums to 1.1, expected 1"},
@@ -355,8 +355,8 @@ func TestVary(t *testing.T) {
 		want   string
 	}{
 		{Change{"arq.persistence", "3"}, "the profile's emulation has no arq; there are medium, rate"},
-		{Change{"channel", "3"}, "channel: is not a single figure; it has model, loss"},
-		{Change{"channel.alpha", "3"}, "a uniform channel has no such figure"},
+		{Change{"channel", "3"}, "channel: is not a single value; it has model, loss"},
+		{Change{"channel.alpha", "3"}, "a uniform channel has no such parameter"},
 		{Change{"channel.los", "3"}, `unknown key "los"`},
 		{Change{"rate", "fast"}, "expected a rate such as"},
 		{Change{"channel.parts[0].loss", "3"}, "no channel.parts"},
@@ -373,7 +373,7 @@ func TestVary(t *testing.T) {
 	}
 }
 
-// A figure that the file shares by an alias changes where it is named alone.
+// A parameter that the file shares by an alias changes where it is named alone.
 func TestVaryAlias(t *testing.T) {
 	text := strings.Replace(profileText, "  channel: {model: uniform, loss: 0.1, source: s}", "  channel: &c {model: uniform, loss: 0.1, source: s}\n  reverse_channel: *c", 1)
 	p, err := Vary("p", []byte(text), []Change{{"reverse_channel.loss", "0.5"}}, nil)

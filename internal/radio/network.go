@@ -50,14 +50,14 @@ type Node struct {
 }
 
 // Link is a pair of radios within range of each other. Both directions have the same
-// figures and error processes of their own.
+// values and error processes of their own.
 type Link struct {
 	A                 Role          `json:"a"`
 	B                 Role          `json:"b"`
 	RateBitsPerSecond float64       `json:"rate_bits_per_second"`
 	Delay             time.Duration `json:"delay_ns"` // propagation and processing
 	Channel           Channel       `json:"channel"`
-	// Back is the error process of the direction from B to A where its figures
+	// Back is the error process of the direction from B to A where its values
 	// differ; nil: those of Channel. Whether the client's side is A or B is the
 	// topology's choice; Resolve has put the profile's reverse channel on the
 	// directions that lead towards the client.

@@ -15,7 +15,7 @@ type Profile struct {
 	Firmware     string `json:"firmware,omitempty"`
 	Waveform     string `json:"waveform"`
 
-	// Figures is every number known of the radio, with where it comes from.
+	// Parameters is every number known of the radio, with where it comes from.
 	Parameters []Parameter `json:"figures"`
 	Notes      []string    `json:"notes,omitempty"` // what is known that is not a number
 
@@ -27,20 +27,20 @@ type Profile struct {
 	Hash string `json:"hash"` // SHA-256 of the file
 }
 
-// Figure is a number, its unit and its source.
+// Parameter is a number, its unit and its source.
 type Parameter struct {
 	Name   string  `json:"name"` // "frequency", "channel_bandwidth", "transmit_power", "rate"
 	Value  float64 `json:"value"`
 	Unit   string  `json:"unit"`
 	Source string  `json:"source"`
-	// Uncertain marks a figure its own source doubts.
+	// Uncertain marks a parameter whose own source doubts it.
 	Uncertain bool `json:"uncertain,omitempty"`
-	// Unknown marks a figure that matters and that no source gives; Value means nothing then.
+	// Unknown marks a parameter that matters and that no source gives; Value means nothing then.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
 // Emulation is how to emulate the radio. Rates, delays and overheads are of
-// one hop; every figure's source is in the profile's file beside it.
+// one hop; every parameter's source is in the profile's file beside it.
 type Emulation struct {
 	Medium             Medium        `json:"medium"`
 	RateBitsPerSecond  float64       `json:"rate_bits_per_second"`    // on the channel, headers of the link included

@@ -18,9 +18,9 @@ import (
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,47}$`)
 
-// ParseProfile reads a radio profile. Every figure, those of the emulation
+// ParseProfile reads a radio profile. Every parameter, those of the emulation
 // included, must come with its source; the emulation's are listed among
-// [Profile.Figures] too, named "emulation.…". The error, if any, is
+// [Profile.Parameters] too, named "emulation.…". The error, if any, is
 // [yamldoc.Problems].
 func ParseProfile(file string, data []byte) (*Profile, error) {
 	return ReadProfile(file, data, nil)
@@ -48,7 +48,7 @@ func readProfile(d *yamldoc.Document, data []byte, open func(name string) ([]byt
 	for _, v := range r.Field("figures").Required().List() {
 		f := parameter(v)
 		if seen[f.Name] && f.Name != "" {
-			v.Problem("figure %q is given twice", f.Name)
+			v.Problem("parameter %q is given twice", f.Name)
 		}
 		seen[f.Name] = true
 		p.Parameters = append(p.Parameters, f)
@@ -85,11 +85,11 @@ func texts(v yamldoc.Value) []string {
 	return out
 }
 
-// source is the text beside a figure that says where it comes from.
+// source is the text beside a parameter that says where it comes from.
 func source(v yamldoc.Value) string {
 	s := strings.TrimSpace(v.Required().String(""))
 	if v.Present() && s == "" {
-		v.Problem("expected where the figure comes from, found nothing")
+		v.Problem("expected where the parameter comes from, found nothing")
 	}
 	return s
 }
@@ -122,7 +122,7 @@ func parameter(v yamldoc.Value) Parameter {
 		case m.Field("unit").Present():
 			m.Field("unit").Problem("the unit goes with the value, as in \"5 MHz\"")
 		case math.Abs(x) > maxParameter:
-			val.Problem("expected a figure of at most %g, found %q", maxParameter, s)
+			val.Problem("expected a value of at most %g, found %q", maxParameter, s)
 		}
 	}
 	return f
@@ -167,8 +167,8 @@ func (pp *profileParser) emulation(v yamldoc.Value) *Emulation {
 	return e
 }
 
-// linkFigures reads the figures of an emulated link. Each is a {value, source}
-// pair and is listed among the profile's figures too.
+// linkParameters reads the parameters of an emulated link. Each is a {value, source}
+// pair and is listed among the profile's parameters too.
 func (pp *profileParser) linkParameters(m yamlschema.Fields, e *Emulation) {
 	read := func(key, unit string, take func(f yamlschema.Fields) float64) {
 		v, k := m.Value(key)

@@ -79,7 +79,7 @@ func TestParseProfile(t *testing.T) {
 		{Name: "emulation.sites.here.rate", Value: 1e6, Unit: "bit/s", Source: "s"},
 	} {
 		if byName[f.Name] != f {
-			t.Errorf("figure %+v, want %+v", byName[f.Name], f)
+			t.Errorf("parameter %+v, want %+v", byName[f.Name], f)
 		}
 	}
 	if len(p.Hash) != 64 {
@@ -112,7 +112,7 @@ func TestProfileRefused(t *testing.T) {
 		{"402.5 MHz", "402.5 Mhz", `unknown unit "Mhz" (did you mean "MHz"?)`},
 		{"402.5 MHz", "many MHz", `expected a number and a unit such as "5 MHz", or unknown, found "many MHz"`},
 		{"unknown, unit: ms", "unknown", "figures[1].unit is missing"},
-		{"name: delay", "name: frequency", `figure "frequency" is given twice`},
+		{"name: delay", "name: frequency", `parameter "frequency" is given twice`},
 		{"value: half-duplex", "value: duplex", `unknown "duplex"; there are full-duplex, half-duplex, shared`},
 		{"rate: {value: 2 Mbit/s, source: s}", "rate: 2 Mbit/s", "emulation.rate: expected a mapping"},
 		{"2 Mbit/s", "0 bit/s", "expected a rate from 1 bit/s to 100 Gbit/s"},
@@ -121,8 +121,8 @@ func TestProfileRefused(t *testing.T) {
 		{"bytes: 64 KiB, packets: 50", "bytes: 100 B", "no packet of the MTU (1500 B) would fit"},
 		{"bytes: 64 KiB, packets: 50, ", "", "emulation.queue: expected a bound in bytes, packets or both"},
 		{"loss: 0.1", "loss: 1.1", "emulation.channel.loss: expected a number from 0 to 1"},
-		{"model: uniform", "model: perfect", "a perfect channel has no such figure; its figures: none"},
-		{"loss: 0.1", "loss: 0.1, loss_bad: 1", "a uniform channel has no such figure; its figures: loss"},
+		{"model: uniform", "model: perfect", "a perfect channel has no such parameter; its parameters: none"},
+		{"loss: 0.1", "loss: 0.1, loss_bad: 1", "a uniform channel has no such parameter; its parameters: loss"},
 		{"slot: 10ms", "slot: 10ns", "channel.slot: expected at least 1µs, found 10ns"},
 		{"bad_to_good: 0.3, ", "", "bad_to_good is missing"},
 		{"bad_to_good: 0.3", "bad_to_good: 0", "expected a number from 1e-09 to 1"},
@@ -285,7 +285,7 @@ func finite(t *testing.T, xs ...float64) {
 	t.Helper()
 	for _, x := range xs {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			t.Errorf("figure %v", x)
+			t.Errorf("value %v", x)
 		}
 	}
 }

@@ -11,7 +11,7 @@ type Band struct{ LowHz, HighHz float64 }
 // hertz are the units of frequencies.
 var hertz = map[string]float64{"Hz": 1, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9}
 
-// Band is what the radio uses by its figures "frequency" (the centre) and
+// Band is what the radio uses by its parameters "frequency" (the centre) and
 // "channel_bandwidth"; false: one of them is not known.
 func (p *Profile) Band() (Band, bool) {
 	if p == nil {

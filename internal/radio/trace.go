@@ -33,7 +33,7 @@ const (
 //	loss        probability that a packet is lost, 0…1
 //
 // A row holds until the next. Rows that begin with # are comments. A gap in
-// time, a time that does not rise, an empty field and a negative figure are
+// time, a time that does not rise, an empty field and a negative number are
 // refused. The error, if any, is [yamldoc.Problems].
 func ParseTrace(file string, text []byte) (*Trace, error) {
 	p := traceParser{file: file, csv: csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte(byteOrderMark)))), column: map[string]int{}}

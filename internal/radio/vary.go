@@ -12,7 +12,7 @@ import (
 	"linktrial/internal/yamldoc"
 )
 
-// Change is a new value for one figure of a profile's emulation section. The
+// Change is a new value for one parameter of a profile's emulation section. The
 // path names it from there on: "rate", "channel.alpha", "arq.persistence",
 // "channel.parts[1].period". The value is written as in the file: "16 kbit/s".
 type Change struct {
@@ -31,7 +31,7 @@ type ChangeError struct {
 func (e *ChangeError) Error() string { return e.Path + ": " + e.Err.Error() }
 func (e *ChangeError) Unwrap() error { return e.Err }
 
-// Vary reads a profile with some figures of its emulation changed. The changed
+// Vary reads a profile with some parameters of its emulation changed. The changed
 // profile passes the same checks as a file; its Hash stays that of the text as
 // given. What is wrong with a change is a [*ChangeError].
 func Vary(file string, text []byte, changes []Change, open func(name string) ([]byte, error)) (*Profile, error) {
@@ -42,7 +42,7 @@ func Vary(file string, text []byte, changes []Change, open func(name string) ([]
 	return t.Vary(changes)
 }
 
-// Tree is the file of a profile, to read it with other figures. Any number of
+// Tree is the file of a profile, to read it with other parameters. Any number of
 // goroutines may use it.
 type Tree struct {
 	file string
@@ -103,7 +103,7 @@ func changedLine(index int) int { return -1 - index }
 const maxVaryNodes = 200_000
 
 // expanded is a copy of a tree with a copy in the place of every alias: changing
-// one figure changes no other.
+// one parameter changes no other.
 func expanded(n *yaml.Node, nodes *int) (*yaml.Node, error) {
 	if *nodes++; *nodes > maxVaryNodes {
 		return nil, errors.New("the document is too large, or refers to itself by an alias")
@@ -153,7 +153,7 @@ func change(at *yaml.Node, c Change, line int) error {
 		}
 		next := child(at, name)
 		if next == nil {
-			// A figure that has a default may be absent; the section it belongs to may not.
+			// A parameter that has a default may be absent; the section it belongs to may not.
 			if i == 0 || i < len(parts)-1 || index >= 0 || at.Kind != yaml.MappingNode {
 				return fmt.Errorf("the profile's emulation has no %s; there are %s", strings.Join(parts[:i+1], "."), strings.Join(keys(at), ", "))
 			}
@@ -172,7 +172,7 @@ func change(at *yaml.Node, c Change, line int) error {
 		at = v
 	}
 	if at.Kind != yaml.ScalarNode {
-		return fmt.Errorf("is not a single figure; it has %s", strings.Join(keys(at), ", "))
+		return fmt.Errorf("is not a single value; it has %s", strings.Join(keys(at), ", "))
 	}
 	*at = yaml.Node{Kind: yaml.ScalarNode, Value: c.Value, Line: line}
 	return nil

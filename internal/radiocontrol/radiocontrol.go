@@ -58,7 +58,7 @@ type Begin struct {
 	// Window is the time of [Traffic.MostInWindow]; 0: it is not reported.
 	Window time.Duration `json:"window_ns,omitempty"`
 	// TolerateLate is by how much a packet may come out of the radios later than it is due
-	// without an effect on a figure; 0: lateness is not reported.
+	// without an effect on a measured value; 0: lateness is not reported.
 	TolerateLate time.Duration `json:"tolerate_late_ns,omitempty"`
 }
 
@@ -146,7 +146,7 @@ func (l *Late) Share(of time.Duration) float64 {
 
 // ChannelHistory is the conditions of one direction of a link over a trial,
 // for plots beside the transfer: at most MaxHistory moments, each of whose
-// values holds until the next. A list is empty where its figure is 0, or the
+// values holds until the next. A list is empty where its metric is 0, or the
 // link's own, throughout.
 type ChannelHistory struct {
 	From radio.Role `json:"from"`

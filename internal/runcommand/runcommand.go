@@ -35,10 +35,10 @@ var list = []*Command{
 	{Name: Pause, Led: true, Page: "Pause", Short: "Pause a run at its next trial boundary", Does: "the running trial ends, and no other starts"},
 	{Name: Resume, Led: true, Page: "Resume", Short: "Resume a paused run", Does: "the next trial starts"},
 	{Name: Abort, Page: "Abort", Short: "Abort a run, or all runs of a campaign", Does: "the running trial is aborted, and the run with it"},
-	{Name: Skip, Led: true, Trial: true, Page: "a trial: *Skip*", Short: "End a trial without a further attempt", Does: "it ends without a figure"},
+	{Name: Skip, Led: true, Trial: true, Page: "a trial: *Skip*", Short: "End a trial without a further attempt", Does: "it ends without a value"},
 	{Name: Repeat, Led: true, Trial: true, Page: "a trial: *Repeat*", Short: "Repeat a trial that has ended", Does: "one more attempt, in its own iteration; the last one counts"},
-	{Name: Exclude, Trial: true, Attempt: true, Reason: true, Page: "an attempt: *Exclude …*", Short: "Exclude an attempt, so that its figure does not count", Does: "it stays visible, with your reason, and out of the figures"},
-	{Name: Include, Trial: true, Attempt: true, Page: "an attempt: *Include again*", Short: "Include an excluded attempt again, so that its figure counts", Does: "it counts with its verdict in the journal"},
+	{Name: Exclude, Trial: true, Attempt: true, Reason: true, Page: "an attempt: *Exclude …*", Short: "Exclude an attempt, so that its value does not count", Does: "it stays visible, with your reason, and out of the results"},
+	{Name: Include, Trial: true, Attempt: true, Page: "an attempt: *Include again*", Short: "Include an excluded attempt again, so that its value counts", Does: "it counts with its verdict in the journal"},
 	{Name: Continue, Page: "The nodes are in place: continue", Short: "Confirm that the nodes are at the positions of the run's topology", Does: "a run that waits for its topology starts"},
 }
 

@@ -1,4 +1,4 @@
-// Package sysctl knows the settings of the kernel (sysctl(8)) on which the figures of
+// Package sysctl knows the settings of the kernel (sysctl(8)) on which the results of
 // transports depend: those of TCP, MPTCP and SCTP, and the buffers of sockets. Comes in:
 // the network namespace of the thread that calls. Goes out: their values, and which of them
 // were changed since a moment.

@@ -113,7 +113,7 @@ func (h *HTTP) read(ctx context.Context, s *Source, host string, _ *Node) ([]Rea
 	return values, nil
 }
 
-// numbers takes figures from a JSON document.
+// numbers takes values from a JSON document.
 func numbers(body []byte, want []Value) ([]Reading, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()

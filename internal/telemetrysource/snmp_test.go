@@ -8,7 +8,7 @@ import (
 	"github.com/gosnmp/gosnmp"
 )
 
-// Whatever a radio answers, a figure is one that JSON can hold, or an error.
+// Whatever a radio answers, a value is one that JSON can hold, or an error.
 func FuzzSNMPAnswer(f *testing.F) {
 	// A response of version 2c with the text "NaN", and one with a Gauge32.
 	for _, s := range []string{

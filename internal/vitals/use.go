@@ -27,7 +27,7 @@ func UseOf(folder string, pid int) (u Use, err error) {
 	return u, nil
 }
 
-// Add adds the figures of another process.
+// Add adds the use of another process.
 func (u Use) Add(o Use) Use {
 	u.Goroutines += o.Goroutines
 	u.HeapBytes += o.HeapBytes

@@ -18,7 +18,7 @@ import (
 // there that answers [Of].
 const FolderVariable = "LINKTRIAL_VITALS"
 
-// Vitals are figures of a process at one moment.
+// Vitals are values of a process at one moment.
 type Vitals struct {
 	Goroutines int    `json:"goroutines"`
 	HeapBytes  uint64 `json:"heap_bytes"` // of reachable values, after a collection
@@ -46,7 +46,7 @@ func Serve() {
 	}()
 }
 
-// answer writes the figures of now, without the goroutine that does.
+// answer writes the vitals of now, without the goroutine that does.
 func answer(c net.Conn) {
 	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
@@ -60,20 +60,20 @@ func answer(c net.Conn) {
 	_ = json.NewEncoder(c).Encode(Vitals{Goroutines: runtime.NumGoroutine() - 1, HeapBytes: m.HeapAlloc})
 }
 
-// Of asks a process for its figures, with that folder in its environment. It blocks
+// Of asks a process for its vitals, with that folder in its environment. It blocks
 // for at most ten seconds.
 func Of(dir string, pid int) (Vitals, error) {
 	var v Vitals
 	c, err := net.DialTimeout("unix", socketOf(dir, pid), 5*time.Second)
 	if err != nil {
-		return v, fmt.Errorf("figures of process %d: %w", pid, err)
+		return v, fmt.Errorf("vitals of process %d: %w", pid, err)
 	}
 	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		return v, fmt.Errorf("figures of process %d: %w", pid, err)
+		return v, fmt.Errorf("vitals of process %d: %w", pid, err)
 	}
 	if err := json.NewDecoder(c).Decode(&v); err != nil {
-		return v, fmt.Errorf("figures of process %d: %w", pid, err)
+		return v, fmt.Errorf("vitals of process %d: %w", pid, err)
 	}
 	return v, nil
 }

@@ -151,7 +151,7 @@ func (ns *notes) mark(n *yaml.Node) {
 }
 
 // follows reports whether a problem with a value would only follow from one that
-// is noted: with the same figure or text, or with an element of the same list.
+// is noted: with the same number or text, or with an element of the same list.
 func (ns *notes) follows(n *yaml.Node) bool {
 	switch {
 	case n == nil || len(ns.bad) == 0:

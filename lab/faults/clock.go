@@ -33,7 +33,7 @@ func RemoveClocks(prefix string, clocks map[radio.Role]*wallclock.Offset) (err e
 	return err
 }
 
-// clockStep sets a node's clock, and sets it right again. No outcome and no figure of an
+// clockStep sets a node's clock, and sets it right again. No outcome and no value of an
 // attempt depends on it: those are measured with clocks that nobody steps.
 func (l *Lab) clockStep(i Injection) (Injected, error) {
 	c := l.Clock(i.Node)

@@ -28,7 +28,7 @@
 //	            began after it: TestOverBeforeTheAttempt
 //	20261220 v  a listener that started while its interface had another MTU kept packets
 //	            of that size in later attempts, which counted:
-//	            TestListenerAwaitsInterface, TestFaultsLeaveFiguresAlone
+//	            TestListenerAwaitsInterface, TestFaultsLeaveValuesAlone
 //	20261220 v  an interface that was in order again before an attempt's first flow
 //	            connected was held against the attempt: TestInterfaceFaultBeforeTheTransfer
 //	20261223    a second agent of a node's name registered while the database was down

@@ -114,11 +114,11 @@ type shape struct {
 	kind    faultlog.Kind
 	targets []faultlog.Target // the first is meant where none is named, if there is no other
 	lasts   bool              // it lasts for a time that is stated
-	value   string            // the key of a figure that only some kinds have; empty: none
+	value   string            // the key of a value that only some kinds have; empty: none
 	plain   bool              // only plain radios have it
 }
 
-// figure is a figure that faults of some kinds have.
+// value is a number that faults of some kinds have.
 type value struct {
 	// read reads it; def sets the one where none is stated.
 	read func(v yamldoc.Value, i *Injection)
@@ -133,7 +133,7 @@ func defaultDelay(k faultlog.Kind) time.Duration {
 	return DefaultDelay
 }
 
-// figures are those figures by their keys.
+// values are those numbers by their keys.
 var values = map[string]value{
 	"mtu": {
 		read: func(v yamldoc.Value, i *Injection) { i.MTUBytes = int(v.Int(DefaultMTU, minMTU, maxMTU)) },

@@ -196,10 +196,10 @@ func details(m yamldoc.Mapping, i *Injection, s *shape, nodes Nodes) bool {
 	return ok
 }
 
-// figureKeys returns the keys of [figures], in the order of the alphabet.
+// valueKeys returns the keys of [values], in the order of the alphabet.
 func valueKeys() []string { return slices.Sorted(maps.Keys(values)) }
 
-// kindsWith names the kinds that have a figure.
+// kindsWith names the kinds that have a value.
 func kindsWith(key string) string {
 	var out []string
 	for _, s := range shapes {

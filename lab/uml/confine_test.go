@@ -83,7 +83,7 @@ func sabotage(t *testing.T, b *bench, mode os.FileMode) (client, server []string
 	return strings.Split(said[1], ", "), strings.Split(said[2], ", "), said[3]
 }
 
-// A driver in a guest writes nothing that figures are made of, reaches no process but its
+// A driver in a guest writes nothing that results are made of, reaches no process but its
 // own, and shares nothing with the other end but the radios. What the client has laid out
 // it finds itself: the server does not.
 func TestSaboteur(t *testing.T) {

@@ -143,7 +143,7 @@ func records(t testing.TB, path string) []journal.Record {
 	return out
 }
 
-// figure is what a person reads of an attempt.
+// value is what a person reads of an attempt.
 func value(e journal.AttemptEnded) string {
 	s := fmt.Sprintf("%-10s %-9s %s %s", e.Treatment, e.Verdict, e.Reason, e.Message)
 	if len(e.Flows) > 0 && e.Flows[0].Result != nil {

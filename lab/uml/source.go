@@ -260,7 +260,7 @@ func choose(all []candidate, newer func(a, b string) int) (c candidate, note str
 			newer(a.version, b.version),
 		)
 	})
-	return best, fmt.Sprintf("the mirror no longer has %s %s, so the guest kernel is of %s %s: figures may differ from those of other installations",
+	return best, fmt.Sprintf("the mirror no longer has %s %s, so the guest kernel is of %s %s: measured values may differ from those of other installations",
 		sourcePackage, sourceVersion, best.pkg, best.version), true
 }
 

@@ -11,7 +11,7 @@ import (
 	"linktrial/orchestrator/store"
 )
 
-// Mark reports whether an attempt's figures count; a person gives it.
+// Mark reports whether an attempt's values count; a person gives it.
 type Mark struct {
 	Trial, Attempt int
 	Invalid        bool   // false: an earlier mark is withdrawn

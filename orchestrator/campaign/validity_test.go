@@ -95,7 +95,7 @@ func stepped(step, until time.Duration) func(*journal.Watched) {
 	}
 }
 
-// A rule that is broken during an attempt makes it invalid, with both figures, whether
+// A rule that is broken during an attempt makes it invalid, with both values, whether
 // it succeeded or failed, and its trial is repeated; at another time it does not. What
 // is not known is kept with the attempt, which counts.
 func TestRulesOfValidity(t *testing.T) {
@@ -114,7 +114,7 @@ func TestRulesOfValidity(t *testing.T) {
 		mark      string // empty: none
 		undecided string // contained in it; empty: nothing is undecided
 		waits     bool   // it is not decided before the run's end
-		driver    bool   // the mark is for a figure of the driver: of successes alone, and not repeated
+		driver    bool   // the mark is for a value of the driver: of successes alone, and not repeated
 	}{
 		"clock: not told": {rules: clockRule, tell: func(r *validRun) { r.all(radio.RoleRelay) }, waits: true, undecided: "rule clock_step: the relay was not watched from 12:00:10.0 UTC to 12:00:11."},
 		"clock: before, by a year": {rules: clockRule, tell: func(r *validRun) {

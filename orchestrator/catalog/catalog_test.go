@@ -49,14 +49,14 @@ func TestEmbeddedData(t *testing.T) {
 }
 
 // Every radio over every topology is a network whose ends reach each other,
-// through the relay where there is one, and every figure has its source.
+// through the relay where there is one, and every parameter has its source.
 func TestEveryRadioOverEveryTopology(t *testing.T) {
 	c := load(t, Config{})
 	for _, pn := range c.Profiles() {
 		p := c.Profile(pn)
 		for _, f := range p.Parameters {
 			if f.Source == "" || f.Unit == "" {
-				t.Errorf("%s: figure %+v lacks source or unit", pn, f)
+				t.Errorf("%s: parameter %+v lacks source or unit", pn, f)
 			}
 		}
 		if p.Emulation == nil {
@@ -110,7 +110,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// A profile of an extra folder may refer to a trace beside it, also when its figures vary.
+// A profile of an extra folder may refer to a trace beside it, also when its parameters vary.
 func TestTraceAndVary(t *testing.T) {
 	dir := t.TempDir()
 	text, err := os.ReadFile("../../radio-profiles/reference-link.yaml")

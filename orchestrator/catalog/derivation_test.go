@@ -29,7 +29,7 @@ func breedy(t *testing.T) (*catalog.Catalog, *plan.Plan) {
 	return c, p
 }
 
-// The published figures are all of Table 2 (ten columns of four rows), and
+// The published values are all of Table 2 (ten columns of four rows), and
 // they give the paper's own findings (section V): by how much Mockets beat each
 // other protocol, over the three places where every radio worked.
 func TestPublishedGivesThePapersFindings(t *testing.T) {
@@ -57,7 +57,7 @@ func TestPublishedGivesThePapersFindings(t *testing.T) {
 	}
 }
 
-// near is for figures rounded to three digits.
+// near is for values rounded to three digits.
 func near(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if math.Abs(got-want) > 0.01*math.Abs(want) {
@@ -65,7 +65,7 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// The sites' figures follow from Table 2 by the method that
+// The sites' parameters follow from Table 2 by the method that
 // radio-profiles/prc-117g-anw2c.yaml states.
 func TestSitesFollowFromTable2(t *testing.T) {
 	c, p := breedy(t)
@@ -130,7 +130,7 @@ func TestSitesFollowFromTable2(t *testing.T) {
 	}
 }
 
-// The PRC-117G's rate and overhead follow from two figures of the VIP Lot.
+// The PRC-117G's rate and overhead follow from two values of the VIP Lot.
 func TestPRC117GCalibration(t *testing.T) {
 	c, p := breedy(t)
 	e := c.Profile("prc-117g-anw2c").Emulation

@@ -33,7 +33,7 @@ type page struct {
 	saved    bool // in dir
 }
 
-// source is a radio profile with its file, to read it with other figures.
+// source is a radio profile with its file, to read it with other parameters.
 type source struct {
 	profile *radio.Profile
 	tree    *radio.Tree
@@ -104,7 +104,7 @@ func names[T any](b *book, all map[string]T, wanted func(T) bool) []string {
 	return out
 }
 
-// Vary is the radio profile of that name with some figures of its emulation
+// Vary is the radio profile of that name with some parameters of its emulation
 // changed, as [radio.Tree.Vary].
 func (b *book) Vary(name string, changes []radio.Change) (*radio.Profile, error) {
 	b.mu.RLock()

@@ -34,7 +34,7 @@ func threeFlows() *runsheet.Sheet {
 	return sheet
 }
 
-// variedSamples is a transfer's journal whose samples have any figures, or none.
+// variedSamples is a transfer's journal whose samples have any metrics, or none.
 func variedSamples(run string, sheet *runsheet.Sheet, records int) *storetest.Journal {
 	j := storetest.NewJournal(run, radio.RoleClient)
 	j.Begin(sheet)

@@ -259,7 +259,7 @@ func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received)
 		d.transfersReceived = append(d.transfersReceived, b.Transfer)
 	}
 	switch {
-	case b.Reason != "": // of what cannot be true, nothing is a figure
+	case b.Reason != "": // what cannot be true gives no value
 		p.Code = text(b.Reason)
 	case b.Result != nil:
 		p.SizeBytes, p.ElapsedNs, p.Digest = &b.Result.SizeBytes, &b.Result.ElapsedNS, &b.Result.Digest

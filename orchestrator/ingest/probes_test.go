@@ -45,10 +45,10 @@ func TestProbesThatAreRefused(t *testing.T) {
 		"neither flow nor probe": {radio.RoleClient, func(j *storetest.Journal) {
 			j.Add(journal.TypeAttemptStarted, journal.AttemptStarted{Attempt: 1, Iteration: 1, Treatment: "one"})
 		}, "0 transfers and 0 probes"},
-		"figures of nobody": {radio.RoleServer, func(j *storetest.Journal) {
+		"metrics of nobody": {radio.RoleServer, func(j *storetest.Journal) {
 			j.Add(journal.TypeReceived, journal.Received{Treatment: "one", Result: values()})
 		}, "a probe without its identity"},
-		"figures of a client": {radio.RoleClient, func(j *storetest.Journal) {
+		"metrics of a client": {radio.RoleClient, func(j *storetest.Journal) {
 			j.Add(journal.TypeReceived, journal.Received{Treatment: "one", Transfer: id(j.Run), Result: values()})
 		}, "only a server may write it"},
 	} {

@@ -49,7 +49,7 @@ func inPlaceOf(r *parsed, t journal.Type, reason string, most int, now time.Time
 // indexes, whose entries PostgreSQL bounds; times beyond the bounds cannot be shown
 // by every program that reads an export.
 const (
-	maxName     = 500 // of a treatment, a source, a figure, in bytes
+	maxName     = 500 // of a treatment, a source, a metric, in bytes
 	maxDuration = 366 * 24 * time.Hour
 )
 
@@ -66,7 +66,7 @@ func (p *parsed) checkBounds() error {
 				return err
 			}
 			for name := range s.More {
-				if err := named("a figure", name); err != nil {
+				if err := named("a metric", name); err != nil {
 					return err
 				}
 			}
@@ -103,7 +103,7 @@ func (p *parsed) checkBounds() error {
 			return err
 		}
 		for _, v := range b.Values {
-			if err := named("a figure", v.Name); err != nil {
+			if err := named("a metric", v.Name); err != nil {
 				return err
 			}
 		}

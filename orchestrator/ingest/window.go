@@ -16,7 +16,7 @@ func (in *Ingester) noteWindows(ctx context.Context, d *delivery) {
 		return
 	}
 	if err := in.tryWindows(ctx, d); err != nil {
-		in.cfg.Logger.Error("a figure could not be made of samples; the orchestrator's next start tries again", "run", d.run, "error", err)
+		in.cfg.Logger.Error("a value could not be made of samples; the orchestrator's next start tries again", "run", d.run, "error", err)
 	}
 }
 

@@ -36,7 +36,7 @@ type Record struct {
 // a driver, by the orchestrator's clock.
 type Outage struct {
 	From, To time.Time // To: zero while it lasts
-	Stopped  bool      // what was not in order went on: figures are false, too
+	Stopped  bool      // what was not in order went on: values are false, too
 
 	role     radio.Role
 	name     journal.ListenerName // of the listener, unless it is the agent's
@@ -53,7 +53,7 @@ type OutageList struct {
 	sheet *runsheet.Sheet
 }
 
-// DuringStop marks the attempts during an outage that needed what it stopped: the figures
+// DuringStop marks the attempts during an outage that needed what it stopped: the values
 // of those that succeeded are false, too.
 func (o *OutageList) DuringStop(x *Outage, attempts []Attempt) (out []*Mark) {
 	for i := range attempts {

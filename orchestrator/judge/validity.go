@@ -15,7 +15,7 @@ import (
 )
 
 // An attempt that breaks a rule of validity, whether it succeeded or failed, is marked as
-// invalid with the rule and both figures. What cannot be decided is kept with the attempt,
+// invalid with the rule and both values. What cannot be decided is kept with the attempt,
 // which counts.
 
 const (
@@ -60,8 +60,8 @@ type Source struct {
 
 // judged is what rules say about an attempt.
 type judged struct {
-	broken    string // the first rule that is, with both figures; empty: none
-	drivers   bool   // it is a figure of the driver, which another attempt would have again
+	broken    string // the first rule that is, with both values; empty: none
+	drivers   bool   // it is a value of the driver, which another attempt would have again
 	undecided []string
 }
 

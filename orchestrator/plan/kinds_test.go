@@ -210,13 +210,13 @@ func TestKindsHaveEveryForm(t *testing.T) {
 		"relay processes at two nodes": func(p *plan.Plan) bool {
 			return slices.ContainsFunc(p.Treatments, func(t runsheet.Treatment) bool { return len(t.Via) > 1 })
 		},
-		"published rows":            func(p *plan.Plan) bool { return len(p.Published) > 0 && len(p.Groups) == 0 },
-		"published rows of a group": func(p *plan.Plan) bool { return len(p.Published) > 0 && len(p.Groups) > 0 },
-		"figures of a group":        func(p *plan.Plan) bool { return len(p.PublishedValues) > 0 && len(p.Groups) > 0 },
-		"in-band control":           func(p *plan.Plan) bool { return p.Control == runsheet.ControlInBand },
-		"packet logs":               func(p *plan.Plan) bool { return p.Capture },
-		"pauses between trials":     func(p *plan.Plan) bool { return p.Limits.Pause > 0 },
-		"seldom samples":            func(p *plan.Plan) bool { return p.SampleInterval >= 500*time.Millisecond },
+		"published rows":              func(p *plan.Plan) bool { return len(p.Published) > 0 && len(p.Groups) == 0 },
+		"published rows of a group":   func(p *plan.Plan) bool { return len(p.Published) > 0 && len(p.Groups) > 0 },
+		"published values of a group": func(p *plan.Plan) bool { return len(p.PublishedValues) > 0 && len(p.Groups) > 0 },
+		"in-band control":             func(p *plan.Plan) bool { return p.Control == runsheet.ControlInBand },
+		"packet logs":                 func(p *plan.Plan) bool { return p.Capture },
+		"pauses between trials":       func(p *plan.Plan) bool { return p.Limits.Pause > 0 },
+		"seldom samples":              func(p *plan.Plan) bool { return p.SampleInterval >= 500*time.Millisecond },
 	}
 	for form, is := range forms {
 		if !slices.ContainsFunc(all, is) {

@@ -55,7 +55,7 @@ type parser struct {
 
 	drafts    []draft           // of all groups
 	cellCount float64           // what they come from, before anything is excluded
-	axes      map[string][]axis // of each group, for what the published figures name
+	axes      map[string][]axis // of each group, for what the published values name
 	types     map[string]string // what a name belongs to: treatment or mix
 	// misnamed: the name of a treatment or mix has a problem, so what refers to it has none.
 	misnamed bool

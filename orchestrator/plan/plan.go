@@ -17,7 +17,7 @@ import (
 type Catalog interface {
 	Profile(name string) *radio.Profile
 	Profiles() []string
-	// Vary is a profile with some figures of its emulation changed.
+	// Vary is a profile with some parameters of its emulation changed.
 	Vary(profile string, changes []radio.Change) (*radio.Profile, error)
 	Topology(name string) *radio.Topology
 	Topologies() []string
@@ -51,8 +51,8 @@ type Plan struct {
 	// missing, by name: a driver or a node may have them all the same.
 	Expected map[string]string
 
-	// Published is figures of a paper for treatments and cells of the plan, in
-	// the form of breedy-2015's Table 2; Figures is those in any other.
+	// Published is values of a paper for treatments and cells of the plan, in
+	// the form of breedy-2015's Table 2; PublishedValues is those in any other.
 	Published       []Published
 	PublishedValues []PublishedValue
 }
@@ -136,7 +136,7 @@ const (
 	OrderCounterbalanced TreatmentOrder = "counterbalanced"
 )
 
-// PublishedFor finds the figures for a treatment of a cell, or nil.
+// PublishedFor finds the published values for a treatment of a cell, or nil.
 func (p *Plan) PublishedFor(radio, topology, treatment string) *Published {
 	for i := range p.Published {
 		if r := &p.Published[i]; r.Radio == radio && r.Topology == topology && r.Treatment == treatment {

@@ -185,11 +185,11 @@ func TestRefused(t *testing.T) {
 		{"limits of a wrong form", "seed: 7", "seed: 7\nlimits: 5", `9:9: limits: expected a mapping, found "5"`},
 		{"published for another radio", "seed: 7", "seed: 7\npublished: {source: s, rows: [{radio: x, topology: k-lot, treatment: a, n: 1, average: 1, maximum: 1, minimum: 1, sd: 0}]}", `unknown radio of the plan "x"`},
 		{"published out of range", "seed: 7", "seed: 7\npublished: {source: s, rows: [{radio: mpu4, topology: k-lot, treatment: a, n: 1, average: 5, maximum: 4, minimum: 1, sd: 0}]}", "average: 5 does not lie between minimum 1 and maximum 4"},
-		{"published twice", "seed: 7", "seed: 7\npublished: {source: s, rows: [&r {radio: mpu4, topology: k-lot, treatment: a, n: 1, average: 4, maximum: 4, minimum: 1, sd: 0}, *r]}", "the figures of a with mpu4 at k-lot are given twice"},
+		{"published twice", "seed: 7", "seed: 7\npublished: {source: s, rows: [&r {radio: mpu4, topology: k-lot, treatment: a, n: 1, average: 4, maximum: 4, minimum: 1, sd: 0}, *r]}", "the published values of a with mpu4 at k-lot are given twice"},
 		{"too many trials", "size: 64 KiB\ntreatments:\n  - {name: a, protocol: tcp}\niterations: 2", "size: [1 B, 2 B, 3 B, 4 B, 5 B, 6 B]\ntreatments:\n  - {name: a, protocol: tcp}\n  - {name: b, protocol: tcp, options: {congestion: reno}}\niterations: 10000", "iterations: the plan has 120000 trials, at most 100000 fit"},
 		{"too many trials in a run", "treatments:\n  - {name: a, protocol: tcp}\niterations: 2", "treatments:\n" + sixTreatments + "iterations: 10000", "iterations: a run of the plan has 60000 trials, at most 50000 fit"},
 		{"too many sizes", "size: 64 KiB", "size: [" + strings.Repeat("1 B, ", 1001) + "]", "4:7: size: expected at most 1000 sizes, found 1001"},
-		{"published without a figure", "seed: 7", "seed: 7\npublished: {source: s, rows: [{radio: mpu4, topology: k-lot, treatment: a, n: 1, maximum: 4, minimum: 1, sd: 0}]}", "average is missing"},
+		{"published without a value", "seed: 7", "seed: 7\npublished: {source: s, rows: [{radio: mpu4, topology: k-lot, treatment: a, n: 1, maximum: 4, minimum: 1, sd: 0}]}", "average is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Replace(small, c.old, c.new, 1)

@@ -8,7 +8,7 @@ import (
 	"linktrial/internal/yamldoc"
 )
 
-// Published is one row of a paper's figures, of one cell of the plan. Rates are in KB/s,
+// Published is one row of a paper's values, of one cell of the plan. Rates are in KB/s,
 // 1 KB = 1024 bytes.
 type Published struct {
 	Group string `json:"group,omitempty"`
@@ -25,7 +25,7 @@ type Published struct {
 	Source    string      `json:"source"`
 }
 
-// Metric is what a published figure measures.
+// Metric is what a published value measures.
 type Metric string
 
 const (
@@ -38,7 +38,7 @@ const (
 	MetricKBps   Metric = "throughput-kb-per-s"
 	MetricKbitps Metric = "throughput-kbit-per-s"
 	MetricMbitps Metric = "throughput-mbit-per-s"
-	// MetricFlowMbitps is the mean over the flows of the figure's treatment in a mix.
+	// MetricFlowMbitps is the mean over the flows of the published value's treatment in a mix.
 	MetricFlowMbitps Metric = "flow-throughput-mbit-per-s"
 	// MetricTimeouts is the number of retransmission timeouts.
 	MetricTimeouts Metric = "timeouts"
@@ -48,10 +48,10 @@ const (
 
 var metrics = []Metric{MetricNormalised, MetricGain, MetricKBps, MetricKbitps, MetricMbitps, MetricFlowMbitps, MetricTimeouts, MetricCompleted}
 
-// Ideal as a figure's treatment is the all-knowing sender.
+// Ideal as a published value's treatment is the all-knowing sender.
 const Ideal = "ideal"
 
-// Figure is a published figure of any form: a metric of the cells that meet
+// PublishedValue is a published value of any form: a metric of the cells that meet
 // Where (averaged over what it leaves open), and exactly one statement on it.
 type PublishedValue struct {
 	Group     string      `json:"group,omitempty"`
@@ -59,11 +59,11 @@ type PublishedValue struct {
 	Treatment string      `json:"treatment,omitempty"` // or mix, or Ideal; empty: every treatment
 	Reference string      `json:"reference,omitempty"` // of MetricGain
 	Metric    Metric      `json:"metric"`
-	// About marks a figure read from a chart or printed as approximate.
+	// About marks a value read from a chart or printed as approximate.
 	About  bool   `json:"about,omitempty"`
 	Source string `json:"source"`
 
-	// Value is the figure itself.
+	// Value is the number itself.
 	Value *float64 `json:"value,omitempty"`
 	// AtLeast and AtMost, one or both, bound it.
 	AtLeast *float64 `json:"at_least,omitempty"`
@@ -102,7 +102,7 @@ func (ps *parser) published(r yamldoc.Mapping) {
 	ps.rows(m.Field("rows"), src)
 	values := m.Field("figures").List()
 	if len(values) > maxPublished {
-		m.Field("figures").Problem("expected at most %d figures, found %d", maxPublished, len(values))
+		m.Field("figures").Problem("expected at most %d published values, found %d", maxPublished, len(values))
 		return
 	}
 	for _, e := range values {
@@ -151,7 +151,7 @@ func (ps *parser) rows(v yamldoc.Value, src string) {
 	}
 }
 
-// rowOf reads which cell a row is of, of those with its radio and topology: a figure of one
+// rowOf reads which cell a row is of, of those with its radio and topology: a value of one
 // would stand beside the results of the others as well.
 func (ps *parser) rowOf(e yamldoc.Value, row yamldoc.Mapping, w *Published) bool {
 	p := ps.plan
@@ -180,7 +180,7 @@ func (ps *parser) rowOf(e yamldoc.Value, row yamldoc.Mapping, w *Published) bool
 	case len(cells) > 1:
 		e.Problem("%d runs of the plan have %s at %s (%s; %s; …): name one of them with where, and with group where the plan has groups", len(cells), w.Radio, w.Topology, cells[0], cells[1])
 	case slices.ContainsFunc(p.Published, w.same):
-		e.Problem("the figures of %s with %s at %s are given twice", w.Treatment, w.Radio, w.Topology)
+		e.Problem("the published values of %s with %s at %s are given twice", w.Treatment, w.Radio, w.Topology)
 	default:
 		return true
 	}
@@ -226,7 +226,7 @@ func (ps *parser) publishedValue(v yamldoc.Value, src string) (PublishedValue, b
 	return f, true
 }
 
-// readStatements reads what a figure states of its metric, but for order and text.
+// readStatements reads what a published value states of its metric, but for order and text.
 func (f *PublishedValue) readStatements(m yamldoc.Mapping, axes []axis) {
 	number := func(key string) *float64 {
 		x := m.Field(key)

@@ -7,7 +7,7 @@ import (
 	"linktrial/orchestrator/plan"
 )
 
-// A row of published figures is of one cell, or the plan says which it could be.
+// A row of published values is of one cell, or the plan says which it could be.
 func TestRowsNameTheirCell(t *testing.T) {
 	const text = `name: swept
 radio: transports-link

@@ -128,7 +128,7 @@ func TestGroups(t *testing.T) {
 func TestValues(t *testing.T) {
 	p := parse(t, grouped)
 	if len(p.PublishedValues) != 9 {
-		t.Fatalf("%d figures", len(p.PublishedValues))
+		t.Fatalf("%d published values", len(p.PublishedValues))
 	}
 	f := p.PublishedValues[0]
 	if f.Metric != plan.MetricNormalised || *f.Value != 0.5 || f.Source != "a paper" || !reflect.DeepEqual(f.Where, []plan.Condition{{Axis: "size", Value: "3 KiB"}, {Axis: "bandwidth", Value: "1 Mbit/s"}}) {
@@ -141,7 +141,7 @@ func TestValues(t *testing.T) {
 		}
 	}
 	if met != 2 {
-		t.Errorf("%d runs meet the first figure's conditions, want one for each channel", met)
+		t.Errorf("%d runs meet the first published value's conditions, want one for each channel", met)
 	}
 	if f := p.PublishedValues[1]; f.Treatment != plan.Ideal || *f.AtLeast != 0.1 || *f.AtMost != 0.9 || !f.About {
 		t.Errorf("%+v", f)

@@ -12,7 +12,7 @@ import (
 	"linktrial/orchestrator/store/storetest"
 )
 
-// A node that takes more than it may is refused with a sentence, and the figures say which
+// A node that takes more than it may is refused with a sentence, and the metrics say which
 // bound it was: whoever watches them sees a node that fills the store, or one that is
 // broken, before the disk is full.
 func TestRefusalsForBoundsAreCounted(t *testing.T) {
@@ -20,7 +20,7 @@ func TestRefusalsForBoundsAreCounted(t *testing.T) {
 	s := serveAll(t, url, t.TempDir(), nil)
 	still := []string{`linktrial_over_bound_total{bound="certificates"} 0`, `linktrial_over_bound_total{bound="journal"} 0`}
 	for _, want := range append(still, `linktrial_over_bound_total{bound="drivers"} 0`, `linktrial_over_bound_total{bound="late"} 0`) {
-		require.Contains(t, get(t, s.clients, "/metrics"), want, "a figure that appears only with the first refusal cannot be watched")
+		require.Contains(t, get(t, s.clients, "/metrics"), want, "a metric that appears only with the first refusal cannot be watched")
 	}
 	many := &linktrialv1.RegisterRequest{Protocol: agentprotocol.Number, Name: "client", Role: "client", Emulated: true, Incarnation: "1"}
 	_, err := s.agent.Register(t.Context(), connect.NewRequest(many))

@@ -55,7 +55,7 @@ func TestImport(t *testing.T) {
 	require.EqualValues(t, 2, x.Runs)
 	require.Len(t, x.Treatments, 3)
 
-	// The figures are the original's; every file says where they come from.
+	// The values are the original's; every file says where they come from.
 	for _, format := range []string{"csv", "trials-csv"} {
 		rows := func(c *clients) [][]string {
 			all, err := csv.NewReader(strings.NewReader(file(c, format, "their4xq"))).ReadAll()

@@ -21,7 +21,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// A new figure of a protocol is one more row of contract.Figures and one column
+// A new metric of a protocol is one more row of contract.Metrics and one column
 // of that name in the database: both ways into the database, samples.csv and
 // series carry it. The row is of a field that samples have already, under
 // another name.
@@ -42,7 +42,7 @@ func TestMetricAdded(t *testing.T) {
 	st, err := store.Open(t.Context(), url, nil)
 	require.NoError(t, err)
 	sheet := storetest.Sheet(1)
-	run := storetest.AddRun(t, st, "figures", sheet)
+	run := storetest.AddRun(t, st, "metrics", sheet)
 	j := storetest.NewJournal(run, radio.RoleClient)
 	j.Begin(sheet)
 	j.Start(sheet, 0, 1)

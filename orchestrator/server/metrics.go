@@ -92,7 +92,7 @@ func (m *metrics) delivered(outcome string, took time.Duration) {
 
 func (m *metrics) refused(b quota.Bound) { m.overBound.WithLabelValues(string(b)).Inc() }
 
-// runStates counts runs in the store at each scrape, so that the figure is
+// runStates counts runs in the store at each scrape, so that the metric is
 // right after a restart too.
 type runStates struct {
 	store *store.Store

@@ -16,7 +16,7 @@ import (
 	"linktrial/orchestrator/report"
 )
 
-// Results hold the published figures of the campaign's own plan.
+// Results hold the published values of the campaign's own plan.
 func TestPublishedValuesOfThePlan(t *testing.T) {
 	c := serve(t)
 	cast(t, c)
@@ -35,7 +35,7 @@ func TestPublishedValuesOfThePlan(t *testing.T) {
 	require.NoError(t, err)
 	var got report.Against
 	require.NoError(t, json.Unmarshal(res.Content, &got))
-	require.Len(t, got.Lines, 5, "four figures of the table, and one more")
+	require.Len(t, got.Lines, 5, "four values of the table, and one more")
 	require.Equal(t, 4, got.Summary.Values)
 	require.Equal(t, 1, got.Summary.Ranges)
 	require.Equal(t, 1, got.Summary.Inside)

@@ -23,7 +23,7 @@ import (
 	"linktrial/orchestrator/store/synthetic"
 )
 
-// figures starts an orchestrator on a database with campaigns of these shapes.
+// withResults starts an orchestrator on a database with campaigns of these shapes.
 func withResults(t testing.TB, shapes ...synthetic.Shape) (*clients, linktrialv1connect.ResultServiceClient, *pgx.Conn) {
 	t.Helper()
 	url := storetest.URL(t)
@@ -104,7 +104,7 @@ func tablesOf(t testing.TB, c *clients, id string) (tables []report.RunTable, ds
 	return x.Tables, ds
 }
 
-// Every figure of a summary equals the one in the table, marks included.
+// Every value of a summary equals the one in the table, marks included.
 func TestSummaryEqualsTheTable(t *testing.T) {
 	c, r, conn := withResults(t, synthetic.Shape{ID: "alpha", Runs: 2, Iterations: 30, Treatments: 3, Samples: 1}, synthetic.Shape{ID: "beta", Runs: 1, Iterations: 4, Treatments: 2, Samples: 1})
 	_, err := conn.Exec(t.Context(), `INSERT INTO attempt_marks (id, run_id, trial, attempt, invalid, reason) SELECT trial || '.' || attempt, run_id, trial, attempt, true, 'rain' FROM attempts WHERE run_id = 'alpha-1' AND trial % 10 = 3`)

@@ -138,7 +138,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if err := s.store.NoteWindows(ctx, cfg.Logger); err != nil {
-		cfg.Logger.Error("figures of earlier attempts are missing; the next start tries again", "error", err)
+		cfg.Logger.Error("values of earlier attempts are missing; the next start tries again", "error", err)
 	}
 	s.keepStore(ctx, cfg)
 	keys, err := openKeys(cfg.DataDir)

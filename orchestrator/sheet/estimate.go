@@ -27,7 +27,7 @@ const (
 // connecting and transferring at the goodput that rate, medium, overhead and
 // mean loss allow, at most the plan's limits. First-order: no protocol's own
 // behaviour is in it. A radio without emulation is reckoned by its rated
-// throughput; one whose figures say nothing, by the transfer limit.
+// throughput; one whose parameters say nothing, by the transfer limit.
 func Estimate(s *runsheet.Sheet) []time.Duration {
 	paces := map[way]*pace{} // of thousands of flows, few differ
 	out := make([]time.Duration, len(s.Trials))
@@ -83,7 +83,7 @@ func estimateFlow(s *runsheet.Sheet, f runsheet.Flow, p *pace, sharing int) time
 }
 
 // pace is the goodput of one bulk transfer alone on the radio and the round
-// trip of a full-sized packet; not known where no figure says it.
+// trip of a full-sized packet; not known where no parameter says it.
 type pace struct {
 	bytesPerSecond float64
 	roundTrip      time.Duration

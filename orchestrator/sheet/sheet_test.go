@@ -271,7 +271,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// Estimates against figures worked out by hand for the profiles' figures.
+// Estimates against numbers worked out by hand from the profiles' parameters.
 func TestEstimate(t *testing.T) {
 	s := ready(t, "quickstart")[0]
 	// Two hops at 6.8 Mbit/s with 800 B a frame: 2.706 ms for 1500 B, 1.002 ms

@@ -8,13 +8,13 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Pair is one iteration's figures of the reference and of what is held against it.
+// Pair is one iteration's values of the reference and of what is held against it.
 type Pair struct {
 	Reference float64
 	Value     float64
 }
 
-// PairUp joins two treatments' figures by iteration, in its order. Iterations
+// PairUp joins two treatments' values by iteration, in its order. Iterations
 // that only one of them has are left out: their other half is not known.
 func PairUp(reference, value map[int]float64) []Pair {
 	var iterations []int
@@ -41,7 +41,7 @@ type Comparison struct {
 	DifferenceP        float64
 	// Ratio is value / reference by the estimate of Hodges and Lehmann, of the
 	// logarithms, with the interval and the P of the signed-rank test that it inverts
-	// ([Shift]). NaN where a figure is not positive.
+	// ([Shift]). NaN where a value is not positive.
 	Ratio         float64
 	RatioInterval Interval
 	RatioP        float64
@@ -95,7 +95,7 @@ const maxExact = 50
 // share their mean rank. Up to 50 differences, P is from the exact
 // distribution of the rank sum over all assignments of signs, given the ties;
 // beyond, from the normal approximation with tie and continuity correction.
-// SciPy agrees without ties or zeros, or up to 13 figures with them; beyond, it
+// SciPy agrees without ties or zeros, or up to 13 values with them; beyond, it
 // falls back to the approximation where this still counts.
 func Wilcoxon(differences []float64) SignedRank {
 	nothing := SignedRank{WPlus: math.NaN(), WMinus: math.NaN(), P: math.NaN(), RankBiserial: math.NaN()}
@@ -194,7 +194,7 @@ func Holm(ps []float64) []float64 {
 	return out
 }
 
-// MeanRatio is the ratio of two means of paired figures.
+// MeanRatio is the ratio of two means of paired values.
 type MeanRatio struct {
 	Pairs int
 	Ratio float64 // NaN without pairs or where the reference's mean is 0

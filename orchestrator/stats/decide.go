@@ -74,7 +74,7 @@ func leastPairs(level float64) int {
 	return n
 }
 
-// logRatios are the logarithms of value / reference; NaN where a figure is not positive.
+// logRatios are the logarithms of value / reference; NaN where a value is not positive.
 func logRatios(pairs []Pair) []float64 {
 	logs := make([]float64, len(pairs))
 	for i, p := range pairs {

@@ -13,7 +13,7 @@ type Description struct {
 	Mean   float64
 	Min    float64
 	Max    float64
-	SD     float64 // of the sample (n−1); NaN below two figures
+	SD     float64 // of the sample (n−1); NaN below two values
 	Median float64
 }
 
@@ -35,7 +35,7 @@ func Mean(xs []float64) float64 {
 }
 
 // StdDev is the sample standard deviation, with n−1 in the denominator; NaN
-// below two figures.
+// below two values.
 func StdDev(xs []float64) float64 {
 	if len(xs) < 2 {
 		return math.NaN()

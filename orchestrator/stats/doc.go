@@ -2,9 +2,8 @@
 // intervals, comparisons paired by iteration, and the papers' own metrics. Comes
 // in: numbers and seeds. Goes out: numbers.
 //
-// What has no value is NaN, never zero: the mean of no figures, the standard
-// deviation of one, an interval of one figure. A NaN among
-// the figures makes every result of them NaN; an infinite one, every result
-// that needs arithmetic with it. No function panics, keeps its arguments or
-// changes them.
+// What cannot be computed is NaN, never zero: the mean of no values, the standard
+// deviation of one, an interval of one. A NaN among the values makes every result
+// of them NaN; an infinite one, every result that needs arithmetic with it. No
+// function panics, keeps its arguments or changes them.
 package stats

@@ -24,7 +24,7 @@ var undefined = Interval{math.NaN(), math.NaN()}
 func isLevel(level float64) bool { return level > 0 && level < 1 }
 
 // MeanT is Student's confidence interval of the mean, of the given level
-// (0.95). NaN below two figures; a sample without spread gives its one value.
+// (0.95). NaN below two values; a sample without spread gives its one value.
 func MeanT(xs []float64, level float64) Interval {
 	n := float64(len(xs))
 	if len(xs) < 2 || !isLevel(level) {
@@ -34,9 +34,9 @@ func MeanT(xs []float64, level float64) Interval {
 	return Interval{m - half, m + half}
 }
 
-// MeanInterval is [MeanT], which of figures that are never negative ends at 0: a mean
-// below 0 is impossible, and without these values the interval contains the true mean as
-// often as with them. Every interval of a mean that people see is this one.
+// MeanInterval is [MeanT], which of values that are never negative ends at 0: a mean
+// below 0 is impossible, and without the negative part the interval contains the true mean as
+// often as with it. Every interval of a mean that people see is this one.
 func MeanInterval(xs []float64, level float64) Interval {
 	i := MeanT(xs, level)
 	if len(xs) > 0 && slices.Min(xs) >= 0 {
@@ -79,22 +79,22 @@ var quantiles sync.Map // critical values by level and degrees of freedom
 // DefaultResamples is how often a bootstrap draws where nothing else is said.
 const DefaultResamples = 10_000
 
-// maxCounted is the most figures of which all resamples are counted out: seven
+// maxCounted is the most values of which all resamples are counted out: seven
 // have 1716 different ones.
 const maxCounted = 7
 
 // Bootstrap says how to resample. The same sample, seed and stream give the
 // same interval.
 type Bootstrap struct {
-	Resamples int // 0: DefaultResamples, or every one there is of up to seven figures
+	Resamples int // 0: DefaultResamples, or every one there is of up to seven values
 	Seed      uint64
 	Stream    uint64 // distinguishes samples that share a seed
 }
 
 // Mean is the bias-corrected and accelerated (BCa) bootstrap confidence
 // interval of the mean (Efron 1987): resamples of the whole sample with
-// replacement, acceleration from the jackknife. NaN below two figures; a
-// sample without spread gives its one value. With very few figures it is too
+// replacement, acceleration from the jackknife. NaN below two values; a
+// sample without spread gives its one value. With very few values it is too
 // narrow, as every bootstrap is; [MeanT] is given beside it for that.
 func (b Bootstrap) Mean(xs []float64, level float64) Interval {
 	if len(xs) < 2 || !isLevel(level) || !finite(xs) {
@@ -211,7 +211,7 @@ func bca(xs []float64, observed float64, means []float64, level float64) Interva
 	return Interval{percentileSelect(means, 100*lo), percentileSelect(means, 100*hi)}
 }
 
-// percentileSelect is [Percentile] of figures that it may put into another
+// percentileSelect is [Percentile] of values that it may put into another
 // order: two percentiles of ten thousand resamples need no sorting.
 func percentileSelect(xs []float64, p float64) float64 {
 	if len(xs) == 0 || math.IsNaN(p) || p < 0 || p > 100 {
@@ -226,7 +226,7 @@ func percentileSelect(xs []float64, p float64) float64 {
 	return between(xs[i], slices.Min(xs[i+1:]), h-float64(i))
 }
 
-// selectNth moves figures about until xs[n] is what sorting would put there,
+// selectNth moves values about until xs[n] is what sorting would put there,
 // with none larger before it and none smaller after it (Hoare's FIND).
 func selectNth(xs []float64, n int) {
 	lo, hi := 0, len(xs)-1
@@ -307,7 +307,7 @@ const maxIterations = 1_000_000
 // Iterations is the smallest number of iterations in all (not of further ones)
 // with which Student's interval of the mean would reach at most relative·|mean|
 // to each side, were mean and standard deviation to stay as in the sample. It
-// is false where that cannot be said (below two figures, mean 0) or where the
+// is false where that cannot be said (below two values, mean 0) or where the
 // number passes a million.
 func Iterations(xs []float64, level, relative float64) (int, bool) {
 	m, sd := math.Abs(Mean(xs)), StdDev(xs)
@@ -317,7 +317,7 @@ func Iterations(xs []float64, level, relative float64) (int, bool) {
 	return untilWithin(sd, level, relative*m)
 }
 
-// untilWithin is the smallest number of figures of that standard deviation with which
+// untilWithin is the smallest number of values of that standard deviation with which
 // the half-width of Student's interval is at most so much; false where there are more
 // than a million.
 func untilWithin(sd, level, half float64) (int, bool) {

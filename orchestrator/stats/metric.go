@@ -27,7 +27,7 @@ func GainPercent(reference, value float64) float64 {
 	return 100 * (reference - value) / reference
 }
 
-// DeviationPercent is how far a figure is from a published one, in percent of
+// DeviationPercent is how far a value is from a published one, in percent of
 // the published one; positive where it is larger. NaN beside a published 0.
 func DeviationPercent(published, value float64) float64 {
 	if published == 0 {
@@ -62,7 +62,7 @@ func Jain(xs []float64) float64 {
 	}
 	var sum, squares float64
 	for _, x := range xs {
-		x /= largest // the index has no unit; squares of large figures would overflow
+		x /= largest // the index has no unit; squares of large values would overflow
 		sum += x
 		squares += x * x
 	}

@@ -135,7 +135,7 @@ func TestBootstrapAsSciPy(t *testing.T) {
 			nearBy(t, "high", got.High, b.High, 1e-9)
 			// Resamples of our own give the interval that very many give, but
 			// for chance: with 10 000, its ends stray by some hundredths of its
-			// width. Three figures have but ten different means, and an end jumps
+			// width. Three values have but ten different means, and an end jumps
 			// from one to the next.
 			if len(b.X) < 10 {
 				return

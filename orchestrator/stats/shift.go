@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Shift is by how much paired figures differ, judged by ranks: an estimate, its
+// Shift is by how much paired values differ, judged by ranks: an estimate, its
 // interval and a test that belong together. Of one level, P is below 1 − level exactly
 // where the interval does not contain 0, because the interval is made of all shifts that
 // the test does not refuse.
@@ -72,8 +72,8 @@ func rankSumP(n int) func(sum int) float64 {
 	return func(sum int) float64 { return min(1, math.Ldexp(below[min(sum, len(below)-1)], 1-n)) }
 }
 
-// walshUpTo counts the Walsh averages of sorted figures that are at most a bound. The
-// average of two figures rises with either, so that one pass is enough.
+// walshUpTo counts the Walsh averages of sorted values that are at most a bound. The
+// average of two values rises with either, so that one pass is enough.
 func walshUpTo(sorted []float64, bound float64) (count int) {
 	j := len(sorted) - 1
 	for i := range sorted {

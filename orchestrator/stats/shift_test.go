@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// drawn is a sample of 1 to 70 figures, with ties and zeros in every second one.
+// drawn is a sample of 1 to 70 values, with ties and zeros in every second one.
 func drawn(rng *rand.Rand) []float64 {
 	xs := make([]float64, 1+rng.IntN(20))
 	if rng.IntN(10) == 0 {

@@ -67,7 +67,7 @@ func TestWhatHasNoValue(t *testing.T) {
 		}
 	}
 	if (Bootstrap{}).Mean([]float64{1, inf}, 0.95).Defined() {
-		t.Error("a bootstrap interval of an infinite figure")
+		t.Error("a bootstrap interval of an infinite value")
 	}
 }
 
@@ -220,7 +220,7 @@ func TestIterations(t *testing.T) {
 	}
 }
 
-// floats reads figures from fuzzed bytes, eight a figure.
+// floats reads values from fuzzed bytes, eight for each.
 func floats(b []byte) []float64 {
 	var xs []float64
 	for ; len(b) >= 8 && len(xs) < 200; b = b[8:] {
@@ -259,12 +259,12 @@ func FuzzDescribe(f *testing.F) {
 		}
 		if len(xs) == 0 || hasNaN(xs) {
 			if !math.IsNaN(d.Median) || !math.IsNaN(d.Min) || !math.IsNaN(d.Max) || !math.IsNaN(d.Mean) {
-				t.Errorf("a figure from nothing: %+v", d)
+				t.Errorf("a value from nothing: %+v", d)
 			}
 			return
 		}
 		if !finite(xs) {
-			return // between two infinities there is no figure
+			return // between two infinities there is no value
 		}
 		if !(d.Min <= low && low <= d.Median && d.Median <= high && high <= d.Max) {
 			t.Errorf("out of order: %v %v %v %v %v", d.Min, low, d.Median, high, d.Max)
@@ -388,6 +388,6 @@ func TestMeanIntervalOfPositiveValues(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, raw)
 	}
 	if MeanInterval([]float64{1}, 0.95).Defined() || MeanInterval(nil, 0.95).Defined() {
-		t.Error("an interval of fewer than two figures")
+		t.Error("an interval of fewer than two values")
 	}
 }

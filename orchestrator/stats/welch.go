@@ -15,7 +15,7 @@ type Unpaired struct {
 
 // Welch is Welch's comparison of two means (Biometrika 34, 1947), with the degrees of
 // freedom of Welch and Satterthwaite: neither equal variances nor equal numbers of
-// figures are assumed. Interval and P are NaN where a sample has fewer than two figures.
+// values are assumed. Interval and P are NaN where a sample has fewer than two values.
 // Where neither has any spread, Interval is the difference itself, and P is 0, or 1
 // where there is no difference.
 func Welch(reference, value []float64, level float64) Unpaired {

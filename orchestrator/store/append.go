@@ -98,7 +98,7 @@ func (s *Store) AppendSamples(ctx context.Context, b *Batch) (bool, error) {
 	return stored == 1, err
 }
 
-// column is one figure of each sample, nil where none has it.
+// column is one metric of each sample, nil where none has it.
 func column[T any](samples []Sample, of func(*Sample) *T) []*T {
 	var out []*T
 	for i := range samples {

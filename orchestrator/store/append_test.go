@@ -12,7 +12,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// appended stores samples over several days in one statement, with figures that
+// appended stores samples over several days in one statement, with metrics that
 // some have and others have not, and nothing where they do not follow on.
 func appended(t *testing.T, url string) {
 	t.Helper()

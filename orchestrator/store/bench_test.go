@@ -46,7 +46,7 @@ func BenchmarkDataset(b *testing.B) {
 	}
 }
 
-// BenchmarkFigures reads what figures are made from: as after the start, with
+// BenchmarkValues reads what tables and figures are made from: as after the start, with
 // sheets that are known, and with runs that are.
 func BenchmarkValues(b *testing.B) {
 	for _, shape := range tenThousand {

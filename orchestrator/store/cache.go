@@ -61,7 +61,7 @@ func newSheetCache() *costCache[*runsheet.Sheet] {
 	return newCostCache(maxCachedTrials, func(s *runsheet.Sheet) int { return otherThanTrials + len(s.Trials) })
 }
 
-// keptRun is a run as figures need it, in one state of its journals and marks.
+// keptRun is a run as tables and figures need it, in one state of its journals and marks.
 type keptRun struct {
 	run                         *report.Run
 	trialsEnded, attemptsFailed int32

@@ -222,7 +222,7 @@ func readNodes(ctx context.Context, q *storedb.Queries, r *report.Run) error {
 type Flow struct {
 	storedb.Flow
 	ReceivedDigest string           // empty: the server has not recorded that all arrived
-	received       *credible.End     // as the server reports it; nil: it has not yet
+	received       *credible.End    // as the server reports it; nil: it has not yet
 	last           *contract.Sample // in place of LastSample, where only parts of it were read
 }
 
@@ -246,7 +246,7 @@ func readFlows(ctx context.Context, q *storedb.Queries, run string) (map[[2]int3
 }
 
 // BuildAttempt puts an attempt together from its rows and the mark that people gave
-// it; mark is nil where its figure counts.
+// it; mark is nil where its value counts.
 func BuildAttempt(a *storedb.Attempt, flows []Flow, trial *runsheet.Trial, mark *Mark) (*report.Attempt, error) {
 	x := &report.Attempt{Attempt: int(a.Attempt), Started: a.StartedAt, Log: a.Log}
 	if a.Verdict != nil {
@@ -290,7 +290,7 @@ func BuildAttempt(a *storedb.Attempt, flows []Flow, trial *runsheet.Trial, mark 
 	return x, addRadioReport(x, a.Radio, trial)
 }
 
-// addFlows adds the flows of the trial's sheet to an attempt, and the figures of
+// addFlows adds the flows of the trial's sheet to an attempt, and the values of
 // the attempt that are made of them all. It took as long as from the start of the
 // first flow's transfer to the end of the last one's.
 func addFlows(x *report.Attempt, flows []Flow, trial *runsheet.Trial) error {

@@ -85,7 +85,7 @@ func TestDataset(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// Figures of several flows come together as the data set says.
+// Values of several flows come together as the data set says.
 func TestBuildAttempt(t *testing.T) {
 	final := func(retransmits, timeouts *int64) json.RawMessage {
 		b, err := json.Marshal(contract.Sample{Retransmits: retransmits, Timeouts: timeouts})

@@ -17,7 +17,7 @@ import (
 
 // ErrImported reports that something is asked of an imported campaign that its file does
 // not hold.
-var ErrImported = errors.New("was imported: the file that it came from has the figures of each attempt, but no journals, samples, channels, readings or commands")
+var ErrImported = errors.New("was imported: the file that it came from has the values of each attempt, but no journals, samples, channels, readings or commands")
 
 // findImported is the imported campaign that name names, or a run of it; the identity, or
 // of a campaign also a unique prefix.
@@ -67,7 +67,7 @@ func importedDataset(ctx context.Context, q *storedb.Queries, scope Scope) (*rep
 	return ds, nil
 }
 
-// importedFigures is the same with heads as of one's own runs.
+// importedMeasured is the same with heads as of one's own runs.
 func importedMeasured(ctx context.Context, q *storedb.Queries, scope Scope) (Measured, error) {
 	ds, err := importedDataset(ctx, q, scope)
 	if err != nil {

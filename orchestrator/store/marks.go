@@ -10,7 +10,7 @@ import (
 	"linktrial/orchestrator/store/storedb"
 )
 
-// Mark is a person's word that the figure of an attempt must not count.
+// Mark is a person's word that the value of an attempt must not count.
 type Mark struct {
 	Reason string
 	By     string // empty: not said
@@ -40,7 +40,7 @@ func (m *Mark) Verdict(v journal.Verdict, reason, message string) (journal.Verdi
 	return journal.Invalid, "marked: " + m.Reason, fmt.Sprintf("marked invalid%s: %s; the journal says: %s", by, m.Reason, was)
 }
 
-// Marks are the attempts of one run whose figures must not count, by trial and
+// Marks are the attempts of one run whose values must not count, by trial and
 // attempt.
 type Marks map[[2]int32]*Mark
 

@@ -13,7 +13,7 @@ import (
 )
 
 // A marked attempt is invalid wherever it is read, what the journal says of it
-// stays visible, and a mark that is taken back leaves no trace in the figures.
+// stays visible, and a mark that is taken back leaves no trace in the values.
 func TestMarks(t *testing.T) {
 	url := storetest.URL(t)
 	s, err := store.Open(t.Context(), url, nil)

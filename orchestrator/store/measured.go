@@ -15,10 +15,10 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// Figures are runs as figures and tables are made from them.
+// Measured is runs as figures and tables are made from them.
 type Measured struct {
 	// Dataset is what [Store.Dataset] gives, but for what only exports show:
-	// logs, provenance, clocks and the radio's counters. Every figure of a table
+	// logs, provenance, clocks and the radio's counters. Every value of a table
 	// that is made of it is the same.
 	Dataset report.Dataset
 	Heads   []Head // of its runs
@@ -37,7 +37,7 @@ func (h *Head) Overview() *storedb.RunOverview {
 		TrialsEnded: h.TrialsEnded, AttemptsFailed: h.AttemptsFailed, Place: h.Place, Nodes: h.Nodes, Sealed: h.Sealed, LateRecords: h.LateRecords}
 }
 
-// Figures reads the runs of each scope, all of them at one moment. Nobody may
+// Measured reads the runs of each scope, all of them at one moment. Nobody may
 // change the runs.
 func (s *Store) Measured(ctx context.Context, scopes []Scope) ([]Measured, error) {
 	var campaigns, runs []string
@@ -92,12 +92,12 @@ func (s *Store) Measured(ctx context.Context, scopes []Scope) ([]Measured, error
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read figures: %w", err)
+		return nil, fmt.Errorf("read measured values: %w", err)
 	}
 	return out, nil
 }
 
-// version identifies the state of the database that the run's figures depend on. It
+// version identifies the state of the database that the run's values depend on. It
 // is empty for a run that has not ended: commands change such a run, too.
 func (h *Head) version() string {
 	if h.EndedAt == nil {
@@ -140,7 +140,7 @@ func (s *Store) runs(ctx context.Context, q *storedb.Queries, heads []Head) ([]*
 	return out, nil
 }
 
-// figureReader reads runs for figures, a whole table's rows of all of them at once:
+// measuredReader reads runs for [Measured], a whole table's rows of all of them at once:
 // a campaign may have hundreds of runs.
 type measuredReader struct {
 	q     *storedb.Queries
@@ -149,7 +149,7 @@ type measuredReader struct {
 	heads map[string]*Head
 }
 
-// readFigures returns the runs of the heads, whose counts it sets.
+// readMeasured returns the runs of the heads, whose counts it sets.
 func (s *Store) readMeasured(ctx context.Context, q *storedb.Queries, heads []Head) ([]*report.Run, error) {
 	hashes := make([]string, len(heads))
 	r := &measuredReader{q: q, ids: make([]string, len(heads)), runs: map[string]*report.Run{}, heads: map[string]*Head{}}
@@ -260,7 +260,7 @@ type attemptKey struct {
 	trial, attempt int32
 }
 
-// figureMarks are the marks of runs that have any.
+// measuredMarks are the marks of runs that have any.
 func measuredMarks(ctx context.Context, q *storedb.Queries, runs []string) (map[string]Marks, error) {
 	rows, err := q.MeasuredMarks(ctx, runs)
 	if err != nil {
@@ -276,7 +276,7 @@ func measuredMarks(ctx context.Context, q *storedb.Queries, runs []string) (map[
 	return out, nil
 }
 
-// figureFlows returns the flows of each attempt, in order.
+// measuredFlows returns the flows of each attempt, in order.
 func measuredFlows(ctx context.Context, q *storedb.Queries, runs []string) (map[attemptKey][]Flow, error) {
 	receptions, err := q.MeasuredReceptions(ctx, runs)
 	if err != nil {

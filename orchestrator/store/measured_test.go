@@ -14,7 +14,7 @@ import (
 	"linktrial/orchestrator/store/synthetic"
 )
 
-// What is read for figures gives the same tables and the same trials as what is
+// What [Store.Measured] reads gives the same tables and the same trials as what is
 // read for exports, marked attempts and open runs among them.
 func TestValuesAreThoseOfTheDataset(t *testing.T) {
 	url := storetest.URL(t)
@@ -52,7 +52,7 @@ func TestValuesAreThoseOfTheDataset(t *testing.T) {
 				require.Equal(t, want.Runs[k].Sheet, got.Runs[k].Sheet)
 				for _, r := range [][]report.Trial{want.Runs[k].Trials, got.Runs[k].Trials} {
 					for j := range r {
-						for n := range r[j].Attempts { // what figures leave out
+						for n := range r[j].Attempts { // what [Store.Measured] leaves out
 							r[j].Attempts[n].Log, r[j].Attempts[n].Radio = "", nil
 						}
 					}

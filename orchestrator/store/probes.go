@@ -17,14 +17,14 @@ import (
 
 // Reasons of probes that the orchestrator gives where the journals of both ends are together.
 const (
-	reasonProbeDiffers = "figures-differ" // client and server report different figures
+	reasonProbeDiffers = "figures-differ" // client and server report different values
 	reasonUnverified   = "unverified"     // the server has reported nothing of it
 )
 
 // probeReception is what the server reports of a probe.
 type probeReception struct {
 	values json.RawMessage // nil: none
-	fault  *credible.Fault  // why there are none
+	fault  *credible.Fault // why there are none
 }
 
 // addProbes adds the probes to the attempts of runs that have any.
@@ -60,7 +60,7 @@ func hasProbes(s *runsheet.Sheet) bool {
 	return s != nil && slices.ContainsFunc(s.Trials, func(t runsheet.Trial) bool { return len(t.Probes) > 0 })
 }
 
-// probeReceptions are the servers' figures; of several of one probe, the last holds. What
+// probeReceptions are the servers' values; of several of one probe, the last holds. What
 // the server's node has found to be false, or the driver has not given, is a fault.
 func probeReceptions(ctx context.Context, q *storedb.Queries, ids []string) (map[receptionKey]probeReception, error) {
 	rows, err := q.ProbeReceptions(ctx, ids)
@@ -148,7 +148,7 @@ func buildProbe(p *storedb.Probe, received probeReception, f *runsheet.Flow, a *
 	case received.values == nil:
 		x.Verdict, x.Reason, x.Message = journal.Invalid, reasonUnverified, "the server has reported nothing of the probe"
 	case !bytes.Equal(received.values, p.Metrics): // as the database writes them: in one order
-		x.Verdict, x.Reason, x.Message = journal.Invalid, reasonProbeDiffers, "the client and the server report different figures of the probe"
+		x.Verdict, x.Reason, x.Message = journal.Invalid, reasonProbeDiffers, "the client and the server report different values for the probe"
 	}
 	return x, nil
 }

@@ -38,7 +38,7 @@ func probedSheet() *runsheet.Sheet {
 	return s
 }
 
-// probeFigures are some that may be true, with every field.
+// probeMetrics are some that may be true, with every field.
 func probeMetrics(rng *rand.Rand) *contract.ProbeMetrics {
 	f := &contract.ProbeMetrics{
 		Sent: 1000 + rng.Int64N(1e6), Unsent: rng.Int64N(100), Duplicated: rng.Int64N(50), Reordered: rng.Int64N(50), Strays: rng.Int64N(5),
@@ -94,7 +94,7 @@ func measured(f *contract.ProbeMetrics) journal.FlowResult {
 	return journal.FlowResult{Verdict: journal.Succeeded, Result: &contract.Result{SizeBytes: f.SentBytes, ElapsedNS: 3e9, Probe: f}}
 }
 
-// probedJournals are those of both ends. all are the figures by trial and probe that
+// probedJournals are those of both ends. all are the values by trial and probe that
 // the client reports; the server reports the same, but of trial 2 none and of trial
 // 3 others.
 func probedJournals(run string, sheet *runsheet.Sheet) (client, server *storetest.Journal, all map[[2]int]*contract.ProbeMetrics) {
@@ -127,7 +127,7 @@ func probedJournals(run string, sheet *runsheet.Sheet) (client, server *storetes
 				Result: &contract.Result{SizeBytes: f.ReceivedBytes, ElapsedNS: 2e9, Probe: &f}})
 		}
 	}
-	// One that failed at first, and whose second attempt got no figures.
+	// One that failed at first, and whose second attempt got no values.
 	failed := journal.FlowResult{Verdict: journal.Failed, Reason: "reset", Message: "the server has ended"}
 	attemptOf(client, sheet, 4, 1, journal.Failed, failed)
 	attemptOf(client, sheet, 4, 2, journal.TimedOut, journal.FlowResult{Verdict: journal.TimedOut, Reason: "transfer-timeout"})
@@ -176,7 +176,7 @@ func TestProbes(t *testing.T) {
 }
 
 // TestProbesThatTheServersNodeContradicts: what the server's driver reports and its node has
-// found to be false is no figure, nor is a probe of which the server reports an error.
+// found to be false counts as no value, nor does a probe of which the server reports an error.
 func TestProbesThatTheServersNodeContradicts(t *testing.T) {
 	sheet := probedSheet()
 	s, err := store.Open(t.Context(), storetest.URL(t), nil)
@@ -212,7 +212,7 @@ func TestProbesThatTheServersNodeContradicts(t *testing.T) {
 	}
 }
 
-// sameProbes holds a run against the figures that its journals have.
+// sameProbes holds a run against the values that its journals have.
 func sameProbes(t *testing.T, r *report.Run, want map[[2]int]*contract.ProbeMetrics) {
 	t.Helper()
 	for at, f := range want {
@@ -262,7 +262,7 @@ func deliverInPieces(t *testing.T, s *store.Store, j *storetest.Journal) {
 	}
 }
 
-// TestMarkedProbe: a person's mark takes the figure of the attempt away, and that of
+// TestMarkedProbe: a person's mark takes the value of the attempt away, and that of
 // its probes.
 func TestMarkedProbe(t *testing.T) {
 	s := storetest.Open(t)

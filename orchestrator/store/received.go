@@ -15,7 +15,7 @@ type receptionKey struct{ run, transfer string }
 
 // Received gathers a run's or several runs' receptions, which come in the order
 // of their records. Of several of one transfer, the last result holds; an error
-// holds only where there is none, and a rule that the server's figures broke always.
+// holds only where there is none, and a rule that the server's values broke always.
 func Received(rows []storedb.Reception) Receptions {
 	out := Receptions{}
 	for i := range rows {

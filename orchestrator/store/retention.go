@@ -18,7 +18,7 @@ type Dropped struct {
 
 // DropSamples takes away the samples of runs that have ended before a moment, by the
 // orchestrator's clock, and took their last one before it by the nodes' clocks, which may
-// be wrong. Attempts and their figures stay: only what is drawn over
+// be wrong. Attempts and their values stay: only what is drawn over
 // time goes. Where samples are a TimescaleDB hypertable, days that hold nothing
 // else are dropped whole.
 func (s *Store) DropSamples(ctx context.Context, before time.Time) (d Dropped, err error) {

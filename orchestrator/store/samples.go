@@ -14,20 +14,20 @@ import (
 )
 
 // Sample is a row of the table of samples, which has a column for each of
-// [contract.Figures], of the same name.
+// [contract.Metrics], of the same name.
 type Sample struct {
 	At                   time.Time
 	RunID                string
 	Trial, Attempt, Flow int32
 	Side                 string
 	Metrics              contract.Sample // but More
-	More                 json.RawMessage // Figures.More as stored; nil: none
+	More                 json.RawMessage // Metrics.More as stored; nil: none
 }
 
 // sampleKey are the columns of samples that tell whose it is.
 var sampleKey = []string{"at", "run_id", "trial", "attempt", "flow", "side"}
 
-// figureColumns are the columns of samples with figures.
+// metricColumns are the columns of samples with metrics.
 func metricColumns() []string {
 	var out []string
 	for i := range contract.Metrics {
@@ -36,7 +36,7 @@ func metricColumns() []string {
 	return append(out, "more")
 }
 
-// figureFields are what a row of [figureColumns] is scanned into.
+// metricFields are what a row of [metricColumns] is scanned into.
 func (s *Sample) metricFields() []any {
 	var out []any
 	for i := range contract.Metrics {
@@ -46,7 +46,7 @@ func (s *Sample) metricFields() []any {
 }
 
 // InsertSamples stores samples of any runs. sqlc generates nothing for them, because
-// their columns follow [contract.Figures].
+// their columns follow [contract.Metrics].
 func (c Conn) InsertSamples(ctx context.Context, samples []Sample) error {
 	columns := append(sampleKey[:len(sampleKey):len(sampleKey)], metricColumns()...)
 	row := make([]any, len(columns)) // pgx encodes a row before it asks for the next
@@ -106,7 +106,7 @@ func samplesOfSeries() string {
 }
 
 // EachSample calls f with the samples of one series, in order of time. Only one
-// is in memory, its figures alone are set, and f must not keep it. It ends with
+// is in memory, its metrics alone are set, and f must not keep it. It ends with
 // f's first error, or after the window's last sample.
 func (s *Store) EachSample(ctx context.Context, of storedb.SeriesWindowParams, window storedb.SeriesWindowRow, f func(*Sample) error) error {
 	var x Sample

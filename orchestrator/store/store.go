@@ -30,7 +30,7 @@ type Store struct {
 	// appendSamples is the statement of [Store.AppendSamples].
 	appendSamples string
 	decoded       *costCache[*runsheet.Sheet]
-	ended         *costCache[keptRun] // runs that have ended, by what their figures follow from
+	ended         *costCache[keptRun] // runs that have ended, by what their values follow from
 	writes        *writes
 }
 

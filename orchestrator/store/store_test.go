@@ -72,7 +72,7 @@ func TestSchemaOfEarlierBuildIsRefused(t *testing.T) {
 	for range 2 {
 		_, err = store.Open(t.Context(), url, nil)
 		require.ErrorContains(t, err, "made by an earlier build of Linktrial")
-		require.ErrorContains(t, err, "its schema is version 43, expected 1; nothing was changed")
+		require.ErrorContains(t, err, "its schema is version 43, expected 44; nothing was changed")
 		require.ErrorContains(t, err, "start with a new data folder (--data) or an empty database (--database)")
 		require.ErrorContains(t, err, "'linktrial results CAMPAIGN --format json'")
 		require.ErrorContains(t, err, "'linktrial import FILE'")
@@ -149,7 +149,7 @@ func TestConstraints(t *testing.T) {
 		"attempt twice":                   "INSERT INTO attempts (run_id, trial, attempt, started_seq, started_at) VALUES ('camp-1', 0, 1, 2, now())",
 		"verdict out of the list":         "UPDATE attempts SET verdict = 'good', ended_seq = 2, ended_at = now()",
 		"verdict without an end":          "UPDATE attempts SET verdict = 'failed'",
-		"success without a figure":        "UPDATE flows SET verdict = 'succeeded'",
+		"success without a value":         "UPDATE flows SET verdict = 'succeeded'",
 		"digest that is none":             "UPDATE flows SET digest = 'abc'",
 		"negative time":                   "UPDATE flows SET elapsed_ns = -1",
 		"sample of an unknown trial":      "INSERT INTO samples (at, run_id, trial, attempt, flow, side, elapsed_ns, sent_bytes) VALUES (now(), 'camp-1', 7, 1, 0, 'client', 1, 1)",

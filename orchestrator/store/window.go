@@ -17,11 +17,11 @@ import (
 	"linktrial/orchestrator/store/storedb"
 )
 
-// reasonWindowUnknown is of an attempt of several flows whose common window has no figure.
+// reasonWindowUnknown is of an attempt of several flows whose common window has no value.
 const reasonWindowUnknown = "window-unknown"
 
 // addWindow adds the stored common window to an attempt, whose success counts only
-// with a figure.
+// with a value.
 func addWindow(x *report.Attempt, stored json.RawMessage) error {
 	if stored == nil {
 		return nil
@@ -128,7 +128,7 @@ func deliveredInWindow(stored json.RawMessage) (sum int64, err error) {
 }
 
 // NoteWindows makes the common windows of all attempts that have none and whose
-// samples are still there: those that are older than this figure, and those whose
+// samples are still there: those that are older than this metric, and those whose
 // orchestrator ended at the wrong moment.
 func (s *Store) NoteWindows(ctx context.Context, log *slog.Logger) error {
 	rows, err := s.q.WindowCandidates(ctx)

@@ -57,7 +57,7 @@ func windowSheet() *runsheet.Sheet {
 	return sheet
 }
 
-// TestCommonWindow: whichever journal is complete last, the figure is stored, once,
+// TestCommonWindow: whichever journal is complete last, the value is stored, once,
 // and outlives the samples.
 func TestCommonWindow(t *testing.T) {
 	s := storetest.Open(t)
@@ -102,7 +102,7 @@ func TestCommonWindow(t *testing.T) {
 	require.Zero(t, a.ThroughputBytesPerSecond())
 }
 
-// TestNoteWindows: attempts from before the figure get it as long as their samples
+// TestNoteWindows: attempts from before this metric get its value as long as their samples
 // are there, and keep it afterwards; those without samples keep the estimate.
 func TestNoteWindows(t *testing.T) {
 	s := storetest.Open(t)

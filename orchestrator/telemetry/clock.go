@@ -44,7 +44,7 @@ func readClocks(ctx context.Context, conn store.Conn, run string) (*clocks, erro
 // ofLeader converts a time of the leading node's clock to the orchestrator's.
 func (cs *clocks) ofLeader(t time.Time) time.Time { return cs.of[cs.leader].toOrchestrator(t) }
 
-// figure is the readings of one figure from a source of a node, in order of time.
+// series is the readings of one metric from a source of a node, in order of time.
 type series struct {
 	node, role, source, kind, name, unit string
 	counter                              bool
@@ -59,7 +59,7 @@ func (f *series) brokenIn(after, until time.Time) bool {
 	return slices.ContainsFunc(f.failed, func(t time.Time) bool { return t.After(after) && !t.After(until) })
 }
 
-// figures returns the readings between two times, and those up to [around] before
+// series returns the readings between two times, and those up to [around] before
 // and after.
 func (cs *clocks) series(ctx context.Context, conn store.Conn, from, to time.Time) ([]series, error) {
 	since, until := from, to

@@ -1,6 +1,6 @@
 // Package telemetry assigns the readings of radios to the trials during which
 // they were taken, by one clock for all nodes. Comes in: stored readings and
-// clock offsets of a run. Goes out: series beside an attempt, figures of each
+// clock offsets of a run. Goes out: series beside an attempt, values of each
 // attempt for reports, and all readings in one order of time.
 package telemetry
 
@@ -28,7 +28,7 @@ type Attempt struct {
 	MaxPoints int
 }
 
-// Series returns every figure that was read during the attempt, with the last
+// Series returns every metric that was read during the attempt, with the last
 // reading before and the first one after it. Times are seconds since the
 // attempt's start; those before it are negative.
 func Series(ctx context.Context, conn store.Conn, a Attempt) ([]*linktrialv1.TelemetrySeries, error) {

@@ -63,7 +63,7 @@ func (cs *clocks) span(a *report.Attempt) (from, to time.Time) {
 	return cs.ofLeader(a.Started), cs.ofLeader(a.Started.Add(a.Duration))
 }
 
-// during summarises the figure between two times; nil where there is no reading.
+// during summarises the metric between two times; nil where there is no reading.
 func (f *series) during(from, to time.Time) *report.Telemetry {
 	// The readings within are those from first on, before next.
 	first := sort.Search(len(f.at), func(i int) bool { return !f.at[i].Before(from) })

@@ -124,7 +124,7 @@ func (b *agentsBench) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return terminal.Columns("FIGURE\tVALUE", func(w io.Writer) {
+	return terminal.Columns("METRIC\tVALUE", func(w io.Writer) {
 		fmt.Fprintf(w, "all connected after\t%.1f s\n", connected.Seconds())
 		fmt.Fprintf(w, "orchestrator's memory without agents\t%.1f MiB\n", alone.memory)
 		fmt.Fprintf(w, "orchestrator's memory with them\t%.1f MiB\n", after.memory)

@@ -128,7 +128,7 @@ func busy() string {
 	if _, err := fmt.Sscan(string(b), &load); err != nil || load <= float64(runtime.NumCPU())/2 {
 		return ""
 	}
-	return fmt.Sprintf("note: %.1f programs at a time have run on the %d processors in the last minute; the real-time figures suffer from that", load, runtime.NumCPU())
+	return fmt.Sprintf("note: %.1f programs at a time have run on the %d processors in the last minute; the real-time results suffer from that", load, runtime.NumCPU())
 }
 
 // held compares a difference of means and its confidence interval, in percent, with

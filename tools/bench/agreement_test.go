@@ -40,7 +40,7 @@ func TestPairedRatio(t *testing.T) {
 	}
 }
 
-// TestWelch compares with figures that were computed by hand.
+// TestWelch compares with values that were computed by hand.
 func TestWelch(t *testing.T) {
 	x, y := []float64{1, 2, 3, 4}, []float64{2, 4, 6, 8}
 	got := welch(x, y)
@@ -52,6 +52,6 @@ func TestWelch(t *testing.T) {
 		t.Errorf("without spread: %+v", got)
 	}
 	if got := welch([]float64{5}, []float64{6, 6}); got.Defined() {
-		t.Errorf("of one figure: %+v", got)
+		t.Errorf("of one value: %+v", got)
 	}
 }

@@ -105,7 +105,7 @@ type growth struct{ small, large virtualRun }
 
 func (g growth) packetHops() int64 { return g.large.packetHops - g.small.packetHops }
 
-// of returns the growth of a figure for each packet and hop.
+// of returns the growth of a value for each packet and hop.
 func (g growth) of(value func(virtualRun) int64) float64 {
 	return float64(value(g.large)-value(g.small)) / float64(g.packetHops())
 }

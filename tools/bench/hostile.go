@@ -316,7 +316,7 @@ func (b *hostile) measure(ctx context.Context) error {
 		return errors.New("no call of a person was answered during the attack")
 	}
 	grown := slices.Max(l.under) - stats.Median(l.before)
-	if err := terminal.Columns("FIGURE\tVALUE", func(w io.Writer) {
+	if err := terminal.Columns("METRIC\tVALUE", func(w io.Writer) {
 		fmt.Fprintf(w, "hostile connections, most at a time\t%d\n", most)
 		fmt.Fprintf(w, "hostile connections opened, one after another\t%d\n", a.opened.Load())
 		fmt.Fprintf(w, "orchestrator's memory before\t%.0f MiB\n", stats.Median(l.before))

@@ -1,5 +1,5 @@
 // Command bench measures Linktrial itself, with real packets through real namespaces:
-// emulated radio, drivers, executor, store, pages, agents, TLS. The figures in the
+// emulated radio, drivers, executor, store, pages, agents, TLS. The results in the
 // documentation come from it.
 //
 // Comes in: the sections to measure, and the built program, from which it starts what has to

@@ -69,7 +69,7 @@ func newBench(s *setting.Settings) *cobra.Command {
   month      what those of a guest use in a run of a month of virtual time.
 Virtual, agreement, variants and month need the guest kernel (linktrial lab kernel). All
 sections take about an hour, variants a quarter of it. Sections that measure size and
-length have their last figures in docs/size.md.
+length have their last results in docs/size.md.
 
 Orchestrators, agents and rehearsals that are processes of their own are those of the built
 program (make build): linktrial and its drivers in LINKTRIAL_BIN, otherwise in bin/ of the

@@ -74,7 +74,7 @@ func benchVariants(ctx context.Context, s *setting.Settings) error {
 // normalised is a throughput in KB/s as a share of 1 Mbit/s.
 func normalised(kbPerSecond float64) float64 { return kbPerSecond * 1024 * 8 / 1e6 }
 
-// pairedRatio returns the geometric mean of the ratios of figures that belong
+// pairedRatio returns the geometric mean of the ratios of values that belong
 // together, and its confidence interval (Student's t of the logarithms). It needs all of both.
 func pairedRatio(r, v []float64) (float64, stats.Interval, bool) {
 	if len(r) != len(v) || len(r) < 2 {

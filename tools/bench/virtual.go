@@ -157,7 +157,7 @@ func (b *virtualBench) addDigests(cat *catalog.Catalog, s *runsheet.Sheet) error
 }
 
 // packetHops counts the packets of all trials at every hop. It fails where a trial did
-// not succeed: its figures could not be compared.
+// not succeed: its results could not be compared.
 func packetHops(path string) (n int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -186,7 +186,7 @@ func endedLate(out string) bool {
 	return strings.Contains(out, "\n    context deadline exceeded\n") && !strings.Contains(out, "Failing input written to") && !strings.Contains(out, "panic:")
 }
 
-// executions is the last figure of the fuzzer's progress.
+// executions is the last number of the fuzzer's progress.
 var executions = regexp.MustCompile(`execs: (\d+)`)
 
 // leastRate is how many inputs a second a target runs at least, or its line is no evidence

@@ -206,7 +206,7 @@ func TestHardlyFuzzed(t *testing.T) {
 		}
 	}
 	if _, ok := inputs("PASS\n"); ok {
-		t.Error("no figure counts as one")
+		t.Error("no number counts as one")
 	}
 }
 

@@ -98,7 +98,7 @@ func alongside(text, row string) int {
 }
 
 // word returns the bits of a text that is in the lists, perhaps with capitals, or with
-// figures and signs for letters; each adds one. rank is 0 for what is no word.
+// digits and signs for letters; each adds one. rank is 0 for what is no word.
 func word(text string, rank func(string) int) (bits float64, ok bool) {
 	small := asciiLower(text)
 	bits = math.Inf(1)

@@ -4,7 +4,7 @@
     python3 -m venv /tmp/v && /tmp/v/bin/pip install scipy==1.17.1 numpy==2.4.6 statsmodels==0.15.0
     /tmp/v/bin/python scipy.py > scipy.json
 
-The Go tests read only the JSON. Figures that SciPy does not have (geometric
+The Go tests read only the JSON. Values that SciPy does not have (geometric
 mean ratios, rank-biserial correlation, needed iterations) are worked out here
 from its distributions, by another way than in Go.
 """

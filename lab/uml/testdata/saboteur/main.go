@@ -1,5 +1,5 @@
 // Command saboteur is a driver that tries what a driver in a guest of the virtual-time lab
-// must not be able to do: to write what the run's figures are made of, and to carry data to
+// must not be able to do: to write what the run's results are made of, and to carry data to
 // the other end past the radios. The client names on standard error what both ends could
 // do, and fails.
 package main
