@@ -113,7 +113,7 @@ seed: 1
 limits: {connect: 10s, transfer: 60s, attempts: 1, wait: 6s}
 `
 
-// expectJammed asserts that the rivals of a jammer have no figure, and that its name is
+// expectJammed asserts that the rivals of a jammer have no value, and that its name is
 // told. Its own attempt is its own affair.
 func expectJammed(t *testing.T, attempts []report.Attempt) {
 	t.Helper()

@@ -194,7 +194,7 @@ func TestCommandsToARun(t *testing.T) {
 		t.Errorf("commands:\n%s", out)
 	}
 
-	// A mark removes one figure from the table; removing the mark brings it back.
+	// A mark removes one value from the table; removing the mark brings it back.
 	label := p.dataset().Runs[0].Sheet.Treatment(p.trials(0)[done].Treatment).Label
 	before := p.row(label)
 	p.must("run", "exclude", first, "--trial", fmt.Sprint(done), "--reason", "a truck in between")

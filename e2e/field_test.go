@@ -87,7 +87,7 @@ var fieldCases = []fieldCase{
 
 // On interfaces that Linktrial did not make, a fault of the path costs repetitions and
 // nothing else: no attempt that overlaps it counts against a protocol or with a wrong
-// figure, afterwards everything works, and nothing is lost or repeated.
+// value, afterwards everything works, and nothing is lost or repeated.
 func TestField(t *testing.T) {
 	t.Run("rigs", func(t *testing.T) {
 		for _, c := range fieldCases {

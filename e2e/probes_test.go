@@ -50,7 +50,7 @@ func TestProbesAgreeWithTheRadio(t *testing.T) {
 	r.wait(5 * time.Minute)
 	// Where emulator or driver wait for a processor, packets leave the radio later
 	// than its log says: that is how late this machine is, and when it is busy most
-	// may be. A fault of the figures moves all of them, and none can be much earlier.
+	// may be. A fault in what is measured moves all of them, and none can be much earlier.
 	// That all are near is what the same in virtual time holds.
 	expectProbes(t, p, r.output(), 0.9)
 	exports, err := filepath.Glob(filepath.Join(p.work, "results", "*"))

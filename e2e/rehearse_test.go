@@ -173,7 +173,7 @@ func checkFiles(t *testing.T, p *program, trials int) {
 			}
 		}
 		if strings.HasSuffix(f, "trials.csv") {
-			// On a busy machine an attempt may have to be repeated: its figure would be the machine's.
+			// On a busy machine an attempt may have to be repeated: its value would be the machine's.
 			if n := strings.Count(string(b), ",true,succeeded,"); n != trials {
 				t.Errorf("%s has %d attempts that count as succeeded, expected %d:\n%s", f, n, trials, b)
 			}

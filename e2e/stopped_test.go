@@ -28,7 +28,7 @@ limits: {connect: 10s, transfer: 60s, attempts: 1}
 `
 
 // Each process that takes part in a trial is stopped in the middle of one, for some
-// seconds, and let go on. The protocol would be blamed for it, or count with a figure
+// seconds, and let go on. The protocol would be blamed for it, or count with a value
 // that says nothing of it: the attempt is invalid, and repeated as none of those that
 // the plan allows.
 func TestStoppedProcesses(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 )
 
 // lying is trials of a driver that carries its transfers well, and reports
-// other figures than those it measured.
+// other values than those it measured.
 const lying = `
 name: lying
 radio: prc-117g-anw2c
@@ -44,7 +44,7 @@ limits: {connect: 10s, transfer: 60s, attempts: 3}
 `
 
 // expectLies asserts what comes of the trials of lying: the reason of each
-// treatment's only attempt, and that no other figure than those of honest trials
+// treatment's only attempt, and that no other value than those of honest trials
 // counts. moved is the reason of a driver that reports time of the transfer as connecting,
 // early of one that does the opposite; short are those that the short transfer with a slow
 // clock may have.
@@ -112,7 +112,7 @@ func liars(t *testing.T) string {
 	return dir
 }
 
-// A driver that reports false figures has none in the table, in the real-time
+// A driver that reports false values has none in the table, in the real-time
 // lab; what it left behind is in the exports.
 func TestFalseValuesDoNotCount(t *testing.T) {
 	testkind.Waits("for trials over a slow radio")
@@ -234,7 +234,7 @@ func turningCatalog(t *testing.T) string {
 	return dir
 }
 
-// On radios with TDMA, CSMA, jitter and ECN no honest figure is invalid, and a
+// On radios with TDMA, CSMA, jitter and ECN no honest value is invalid, and a
 // time below what the radio needs is, where it is too short for the rules about
 // the executor's own clock.
 func TestFasterThanARadioWithTurns(t *testing.T) {

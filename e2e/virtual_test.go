@@ -216,7 +216,7 @@ func nothingOfOthers(t *testing.T, treatment string, all []report.Attempt) {
 	}
 }
 
-// Faults of the apparatus change no figure that counts: each one is that of the same trial
+// Faults of the apparatus change no value that counts: each one is that of the same trial
 // without faults. In virtual time both meet the same channel, and what transfers are is
 // decided by the protocol alone. Found by comparing a campaign so: Haul's listener was
 // started while its interface had another MTU, and kept packets of that size for attempts
@@ -224,7 +224,7 @@ func nothingOfOthers(t *testing.T, treatment string, all []report.Attempt) {
 func TestFaultsLeaveValuesAlone(t *testing.T) {
 	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	const plan = `
-name: figures
+name: values
 radio: prc-117g-anw2c
 topology: vip-lot
 size: 32 KiB
@@ -239,7 +239,7 @@ limits: {connect: 5s, transfer: 60s, attempts: 3}
 `
 	values := func(flags ...string) (p *program, value map[int][2]time.Duration) {
 		p = newProgram(t)
-		out, errs, code := p.run(append([]string{"rehearse", "--virtual", "--yes", p.plan("figures.yaml", plan)}, flags...)...)
+		out, errs, code := p.run(append([]string{"rehearse", "--virtual", "--yes", p.plan("values.yaml", plan)}, flags...)...)
 		if code != 0 {
 			t.Fatalf("exit code %d:\n%s%s", code, out, errs)
 		}

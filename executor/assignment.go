@@ -43,7 +43,7 @@ type FlowOutcome struct {
 type Outage struct {
 	Text string // what it was; empty: there was none
 	// Stopped is set where a process did not run for some time and went on, or the
-	// radio's interface carried nothing or otherwise: then a figure that was measured
+	// radio's interface carried nothing or otherwise: then a value that was measured
 	// meanwhile is false, too.
 	Stopped bool
 }

@@ -40,7 +40,7 @@
 //   - portcheck: the same of one port
 //   - known: what is known of the paths
 //
-// The flows' figures against what else was seen:
+// The flows' values against what else was seen:
 //
 //   - hold: the counters of the radio's interface, and the emulated radio's report
 //   - packets: the packets that this node sent and got

@@ -7,8 +7,8 @@ import (
 	"io"
 	"time"
 
-	"linktrial/executor/driver"
 	"linktrial/executor/credible"
+	"linktrial/executor/driver"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
@@ -66,7 +66,7 @@ func (f *flow) over() {
 // apparatus has made worthless.
 type downError struct {
 	reason, text string
-	stopped      bool // figures of flows that succeeded are false, too
+	stopped      bool // values of flows that succeeded are false, too
 }
 
 func (e *downError) Error() string { return e.text }
@@ -264,7 +264,7 @@ func (f *flow) countsAsFailure() bool {
 	return f.result.Verdict == journal.Failed || f.result.Verdict == journal.TimedOut
 }
 
-// invalidate takes the success away from a flow whose figures cannot be true.
+// invalidate takes the success away from a flow whose values cannot be true.
 // What its driver reported stays.
 func (f *flow) invalidate(wrong *credible.Fault) {
 	if wrong != nil && f.result.Verdict == journal.Succeeded {
@@ -281,7 +281,7 @@ func (f *flow) carried() int64 {
 	return f.result.Result.SizeBytes
 }
 
-// figures are those of a flow that succeeded, but for its end on the channel's clock.
+// values are those of a flow that succeeded, but for its end on the channel's clock.
 func (f *flow) values() credible.Flow {
 	return credible.Flow{From: f.spec.From, To: f.spec.To, SizeBytes: f.carried(), Elapsed: time.Duration(f.result.Result.ElapsedNS)}
 }
@@ -328,7 +328,7 @@ func (c *client) watch(ctx context.Context) {
 			c.handleLine(ctx, line)
 		case <-load:
 			load = nil
-			if !f.decided && !c.stopping { // SIGTERM ends the packets; the figures still come
+			if !f.decided && !c.stopping { // SIGTERM ends the packets; the result still comes
 				c.ended = true
 				c.process.Terminate()
 				c.stop.After(probeEnd + contract.LimitPatience)

@@ -9,7 +9,7 @@ import (
 	"linktrial/internal/radio"
 )
 
-// Lateness of a wake-up that says nothing of a figure.
+// Lateness of a wake-up that matters to no value.
 const (
 	leastLate    = 2 * time.Millisecond // of an idle machine
 	realLate     = 5 * time.Millisecond // where nothing is known of the radio

@@ -80,7 +80,7 @@ func TestTimesReadLate(t *testing.T) {
 		"an agent that ran":         {499 * time.Millisecond, journal.ReasonLongerThanRun, journal.ReasonLongerThanRun},
 		"an agent that did not run": {500 * time.Millisecond, journal.ReasonLongerThanRun, journal.ReasonHost},
 		"a shorter time":            {time.Second, journal.ReasonShorterThanRun, journal.ReasonHost},
-		"another figure":            {time.Second, journal.ReasonFasterThanRadio, journal.ReasonFasterThanRadio},
+		"another value":             {time.Second, journal.ReasonFasterThanRadio, journal.ReasonFasterThanRadio},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &node{Config: Config{Role: radio.RoleClient, Host: &load{missed: x.longest}}, sheet: &runsheet.Sheet{}, tolerance: &credible.RealTime, log: slog.New(slog.DiscardHandler)}

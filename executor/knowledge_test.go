@@ -8,7 +8,7 @@ import (
 	"linktrial/internal/radio"
 )
 
-// TestCompleteKnowledge holds what a treatment is told against figures made by hand.
+// TestCompleteKnowledge holds what a treatment is told against values worked out by hand.
 func TestCompleteKnowledge(t *testing.T) {
 	const (
 		client, relay, server = radio.RoleClient, radio.RoleRelay, radio.RoleServer
@@ -69,7 +69,7 @@ func TestCompleteKnowledge(t *testing.T) {
 	}
 }
 
-// TestPacketRate holds what a path carries of full packets against figures made by hand.
+// TestPacketRate holds what a path carries of full packets against values worked out by hand.
 func TestPacketRate(t *testing.T) {
 	const client, relay, server = radio.RoleClient, radio.RoleRelay, radio.RoleServer
 	link := func(a, b radio.Role, loss float64) radio.Link {

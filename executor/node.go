@@ -26,8 +26,8 @@ const peerLimit = 30 * time.Second
 type node struct {
 	Config
 	sheet      *runsheet.Sheet
-	secret     []byte             // of payloads; empty: they follow from the sheet
-	virtual    bool               // the run is in virtual time
+	secret     []byte              // of payloads; empty: they follow from the sheet
+	virtual    bool                // the run is in virtual time
 	tolerance  *credible.Tolerance // of drivers' times
 	listeners  *listenerTable
 	ports      farPorts

@@ -7,7 +7,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// probeEnd is how long a probe may take from its last packet to its figures.
+// probeEnd is how long a probe may take from its last packet to its result.
 const probeEnd = contract.ProbeDrainMS * time.Millisecond
 
 func probeLimit(s *runsheet.Sheet, t *runsheet.Trial, probe *runsheet.Flow) time.Duration {

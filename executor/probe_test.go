@@ -21,7 +21,7 @@ import (
 type probing struct {
 	scripted
 	values contract.ProbeMetrics
-	code   contract.Code // of probes, in place of figures
+	code   contract.Code // of probes, in place of values
 }
 
 func (r *probing) Start(ctx context.Context, protocol string, p *contract.Parameters, payload io.Reader) (Process, error) {

@@ -23,10 +23,10 @@ type sampleBatch struct {
 	since  time.Time       // its first sample's
 	size   int             // of its lines, bytes
 	last   *contract.Sample
-	told   bool // that a figure went back
+	told   bool // that a metric went back
 }
 
-// add takes a sample that was a line of size bytes. It says once where a figure went back
+// add takes a sample that was a line of size bytes. It says once where a metric went back
 // that only grows ([contract.Cumulative]): nothing of such a curve can be believed.
 func (b *sampleBatch) add(s contract.Sample, size int) (breach string) {
 	now := b.clock.Now()
@@ -46,7 +46,7 @@ func (b *sampleBatch) add(s contract.Sample, size int) (breach string) {
 	return breach
 }
 
-// wentBack says which cumulative figure of a sample is less than in the one before; empty: none.
+// wentBack says which cumulative metric of a sample is less than in the one before; empty: none.
 func wentBack(before, now *contract.Sample) string {
 	for i := range contract.Metrics {
 		f := &contract.Metrics[i]

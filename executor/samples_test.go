@@ -10,7 +10,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// A cumulative figure that goes back is told once; others may, and so may what is absent.
+// A cumulative metric that goes back is told once; others may, and so may what is absent.
 func TestValuesThatGoBack(t *testing.T) { synctest.Test(t, testValuesThatGoBack) }
 
 func testValuesThatGoBack(t *testing.T) {

@@ -259,7 +259,7 @@ func TestWhoseListenerGetsPacketsFromTheRadio(t *testing.T) {
 	}
 }
 
-// The server's report of a transfer is what makes the leader's figure count, so
+// The server's report of a transfer is what makes the leader's value count, so
 // it must be durable as soon as it is known: no later boundary of the serving
 // side may be needed to write it.
 func TestReceivedIsDurableAtOnce(t *testing.T) {

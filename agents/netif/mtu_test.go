@@ -10,7 +10,7 @@ import (
 )
 
 // Nobody states the MTU of a real radio's interface: another one than at the begin is a
-// fault, because a protocol that keeps to it has other figures than those before it.
+// fault, because a protocol that keeps to it has other results than before.
 func TestOtherMTU(t *testing.T) {
 	name, veth, peer := testInterface(t)
 	require.NoError(t, netlink.LinkSetUp(peer))

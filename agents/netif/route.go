@@ -13,7 +13,7 @@ import (
 // readRoutes looks which way packets to the other nodes take from the radio's address. A
 // driver that does not bind its sockets to the interface sends as the kernel chooses, by
 // routes and rules of the whole node: over a wired network beside the radio where one of
-// them says so, and no figure tells.
+// them says so, and no value tells.
 func (s *State) readRoutes(h *netlink.Handle, r *Radio, addresses []netlink.Addr) {
 	for _, to := range r.Peers {
 		if d := detour(h, r, s.Index, to); d != "" {

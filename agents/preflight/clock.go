@@ -16,7 +16,7 @@ var clockCheck = nodeCheck{checkkind.Clock, func(ctx context.Context, c Config, 
 
 func judgeClock(o journal.ClockOffset) *linktrialv1.Check {
 	check := &linktrialv1.Check{State: ok, Expected: fmt.Sprintf("within %g s of the orchestrator", checkkind.MaxClockOffset.Seconds()),
-		Meaning: "times of different nodes in one chart do not fit together, and flows of several nodes do not start together; figures of single transfers are not touched",
+		Meaning: "times of different nodes in one chart do not fit together, and flows of several nodes do not start together; values of single transfers are not touched",
 		Remedy:  "run a time service on both machines ('timedatectl set-ntp true', or chrony against the orchestrator's laptop or a GPS receiver)"}
 	if o.Unknown != "" {
 		check.State, check.Found = unknown, "could not be measured: "+o.Unknown

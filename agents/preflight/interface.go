@@ -106,7 +106,7 @@ func judgeRadio(check *linktrialv1.Check, f radioInterface, address string, want
 	case want == 0 || f.mtu == want:
 	case f.mtu < want:
 		raise(failed)
-		check.Meaning = "packets are smaller than the radio could carry, so figures do not compare with those of other trials"
+		check.Meaning = "packets are smaller than the radio could carry, so values do not compare with those of other trials"
 		remedies = append(remedies, fmt.Sprintf("'ip link set dev %s mtu %d', or correct the MTU in the radio's profile", f.device, want))
 	default:
 		raise(warning)

@@ -1,4 +1,4 @@
-// Package provenance records the state of a node that can matter to a figure:
+// Package provenance records the state of a node that can matter to what is measured:
 // kernel, TCP settings, interfaces, queueing, drivers, priority. Comes in: the
 // kernel's own files and sockets, in the network namespace of the agent. Goes
 // out: [journal.Provenance].
@@ -25,7 +25,7 @@ import (
 )
 
 // Gather reads the node's state. What a node does not have (no tc, no
-// ethtool) is absent and no error; an error means that the figure would be
+// ethtool) is absent and no error; an error means that what is measured would be
 // worthless without what could not be read. It takes at most a few seconds.
 func Gather(ctx context.Context) (journal.Provenance, error) {
 	var p journal.Provenance

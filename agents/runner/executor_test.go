@@ -344,7 +344,7 @@ func checkLeft(t *testing.T, fault string, client, server *journal.File) {
 }
 
 // A driver whose clock is slow or fast, consistently and samples too, has no
-// valid figure, and its trial is not repeated.
+// valid value, and its trial is not repeated.
 func TestClocksThatAreWrong(t *testing.T) {
 	for _, c := range []struct {
 		clock   float64

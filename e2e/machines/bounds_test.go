@@ -43,7 +43,7 @@ func TestRenewalsOfADay(t *testing.T) {
 	require.NoError(t, s.Renew(t.Context()), "another day")
 }
 
-// metrics returns the orchestrator's figures, as somebody gets them who is logged in.
+// metrics returns the orchestrator's metrics, as somebody gets them who is logged in.
 func metrics(t *testing.T, o *orchestrator) string {
 	t.Helper()
 	setup, err := os.ReadFile(filepath.Join(o.cfg.DataDir, access.SetupFile))

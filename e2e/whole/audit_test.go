@@ -277,7 +277,7 @@ type corruption struct {
 	spoil func(*evidence)
 }
 
-// counts reports whether the figure of an attempt of the campaign counts. That of trial
+// counts reports whether the value of an attempt of the campaign counts. That of trial
 // 0 is repeated.
 func counts(a *audit.Attempt) bool {
 	return a.Verdict == "succeeded" && a.Mark == nil && a.Attempt == 2

@@ -33,8 +33,8 @@ const (
 	minPackets, maxProbes = 20, 100
 )
 
-// ErrMissed reports that a figure missed its goal; the table says which.
-var ErrMissed = errors.New("a figure of the emulator missed its goal")
+// ErrMissed reports that a value missed its goal; the table says which.
+var ErrMissed = errors.New("a value of the emulator missed its goal")
 
 // Accuracy is what was measured at one rate.
 type Accuracy struct {
@@ -47,7 +47,7 @@ type Accuracy struct {
 	LateMedian    time.Duration // as the emulator itself reports it
 }
 
-// Missed reports whether a figure is beyond its limit.
+// Missed reports whether a value is beyond its limit.
 func (a Accuracy) Missed() bool {
 	return math.Abs(a.RateError) > RateErrorLimit || a.DelayMedian.Abs() > DelayErrorLimit
 }

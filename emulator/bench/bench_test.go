@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestFigures runs the measurements in short, for what cannot depend on how
-// busy the machine is: that packets arrive and figures come out.
+// TestValues runs the measurements in short, for what cannot depend on how
+// busy the machine is: that packets arrive and values come out.
 func TestValues(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes network namespaces and TUN devices")

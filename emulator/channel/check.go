@@ -13,7 +13,7 @@ import (
 // radio's conditions change faster.
 const minSlot = time.Microsecond
 
-// Check returns everything that is wrong with a channel's figures, at once.
+// Check returns everything that is wrong with a channel's parameters, at once.
 func Check(c radio.Channel) error {
 	k := &checker{}
 	k.channel(c, false)
@@ -35,7 +35,7 @@ func (k *checker) probability(name string, p float64) {
 // present notes a model whose section is missing.
 func (k *checker) present(c radio.Channel, there bool) bool {
 	if !there {
-		k.bad("a channel of model %q without its figures", c.Model)
+		k.bad("a channel of model %q without its parameters", c.Model)
 	}
 	return there
 }

@@ -461,7 +461,7 @@ func TestModelsRefused(t *testing.T) {
 		}
 	}
 	for _, m := range []radio.ChannelModel{radio.ChannelOnOff, radio.ChannelHiddenMarkov, radio.ChannelOutages, radio.ChannelTrace} {
-		bad(radio.Channel{Model: m}, "without its figures")
+		bad(radio.Channel{Model: m}, "without its parameters")
 	}
 	bad(radio.Channel{Model: radio.ChannelMarkov, Alpha: 2, Beta: -1}, "alpha", "beta")
 	bad(radio.Channel{Model: radio.ChannelMobility}, "profiles only")

@@ -1,5 +1,5 @@
 // Package telemetry lets an emulated radio tell of itself as a real one does: by
-// SNMPv2c, with MIB-II's counters and a few figures of its own, and as a JSON
+// SNMPv2c, with MIB-II's counters and a few metrics of its own, and as a JSON
 // document by HTTP. Comes in: sockets and a function that reads a radio's state.
 // Goes out: answers.
 package telemetry
@@ -52,7 +52,7 @@ type Neighbour struct {
 	Loss              float64    `json:"loss"` // probability that a full-sized transmission is lost now
 }
 
-// Sum fills in the figures that are made of the neighbours'.
+// Sum fills in the values that are made of the neighbours'.
 func (s *State) Sum() {
 	for i, n := range s.Neighbours {
 		if i == 0 || n.SNR < s.SNR {

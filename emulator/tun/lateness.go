@@ -6,7 +6,7 @@ import (
 )
 
 // lateness is a histogram of times with 16 steps for each power of two, so
-// that a figure read from it is at most 1/16 too small. Fixed size: counting allocates nothing.
+// that a value read from it is at most 1/16 too small. Fixed size: counting allocates nothing.
 type lateness struct {
 	counts [(64 - 4 + 1) * 16]uint64
 	n      uint64

@@ -136,7 +136,7 @@ func TestPool(t *testing.T) {
 func TestLateness(t *testing.T) {
 	var h lateness
 	if h.quantile(0.5) != 0 {
-		t.Error("a figure from nothing")
+		t.Error("a value from nothing")
 	}
 	for i := range 1001 {
 		h.add(time.Duration(i) * time.Microsecond)

@@ -1,4 +1,4 @@
-// Package figures holds what drivers report against what the executor, the
+// Package credible holds what drivers report against what the executor, the
 // node's interface and the emulated radio have seen. Each rule is one that no
 // honest driver can break, whatever its protocol and however busy the machine
 // is; docs/data-format.md has them in a table.
@@ -61,10 +61,10 @@ func (t *Tolerance) Of(d time.Duration) time.Duration {
 	return t.Slack + time.Duration(t.Share*float64(d))
 }
 
-// Fault is a figure that cannot be true.
+// Fault is a value that cannot be true.
 type Fault struct {
 	Reason  string // of the verdict, one of journal's
-	Message string // one sentence with both figures
+	Message string // one sentence with both values
 }
 
 func fault(reason, format string, args ...any) *Fault {
@@ -146,8 +146,8 @@ type End struct {
 	SizeBytes int64
 	Elapsed   time.Duration
 	Digest    string
-	// Code and Message are of an error of the server, or say which rule its figures broke by
-	// themselves; it has no figures then.
+	// Code and Message are of an error of the server, or say which rule its values broke by
+	// themselves; it has no values then.
 	Code, Message string
 	// Packets is, at the server, how long it took from when the payload had begun until as
 	// many bytes as it has had arrived over its radio; 0: that is not known.

@@ -53,7 +53,7 @@ func TestClock(t *testing.T) {
 	}
 	slow := seen(10, 1010, 31_010)
 	if m := slow.Clock(800*time.Millisecond, 24*time.Second, &RealTime).Message; !strings.Contains(m, "24.000 s") || !strings.Contains(m, "30.000 s") {
-		t.Errorf("message %q does not have both figures", m)
+		t.Errorf("message %q does not have both values", m)
 	}
 }
 

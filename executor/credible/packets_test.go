@@ -66,7 +66,7 @@ func TestPackets(t *testing.T) {
 	}
 	short := Packets(pair, []Times{{Flow{From: client, To: server, Elapsed: ms(900)}, ms(60)}}, 1, direct, at(server))
 	if !strings.Contains(short.Message, "0.900 s") || !strings.Contains(short.Message, "1.022 s") {
-		t.Errorf("message %q does not have both figures", short.Message)
+		t.Errorf("message %q does not have both values", short.Message)
 	}
 }
 

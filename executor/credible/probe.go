@@ -8,7 +8,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// Probe holds a probe's figures against what there was of it: no more packets can
+// Probe holds a probe's values against what there was of it: no more packets can
 // arrive than were sent, and none can be under way for longer than the probe ran. It
 // returns nil where they may be true, and for a transfer, which has none.
 func Probe(p *contract.ProbeMetrics, elapsed time.Duration, t *Tolerance) *Fault {

@@ -164,7 +164,7 @@ type Misbehaviour struct {
 
 var misbehaviourKind = kindOf([]Type{TypeDriverMisbehaved},
 	"client, server",
-	"`treatment`, `message`, `log`: a breach of the driver contract that did not change the verdict, such as a process that was left behind, or a sample with a cumulative figure that went back (once for each end of a flow); `trial`, `attempt` and `flow` where it is of an attempt, or of one flow of it",
+	"`treatment`, `message`, `log`: a breach of the driver contract that did not change the verdict, such as a process that was left behind, or a sample with a cumulative metric that went back (once for each end of a flow); `trial`, `attempt` and `flow` where it is of an attempt, or of one flow of it",
 	nil,
 	func(_ Type, b *Misbehaviour) string {
 		where := ""

@@ -90,7 +90,7 @@ type Received struct {
 	Result    *contract.Result `json:"result,omitempty"`
 	Code      contract.Code    `json:"code,omitempty"`
 	Message   string           `json:"message,omitempty"`
-	// Reason says why the result cannot be true: a rule of figures that this node alone can
+	// Reason says why the result cannot be true: a rule about values that this node alone can
 	// hold; Message then has what was seen. Empty: it may be.
 	Reason string `json:"reason,omitempty"`
 	// Packets is how long it took, by the packets on this node's real radios, from when the
@@ -100,7 +100,7 @@ type Received struct {
 
 var receivedKind = kindOf([]Type{TypeReceived},
 	"server",
-	"`treatment`, `transfer`, and `result` or `code` and `message`: how the transfer ended at the server; `packets_ns`, on real radios: how long its packets took to arrive, [of which a transfer is not faster](#figures-that-cannot-be-true); `reason`, of a probe: why its `result` cannot be true, with the `message`",
+	"`treatment`, `transfer`, and `result` or `code` and `message`: how the transfer ended at the server; `packets_ns`, on real radios: how long its packets took to arrive, [of which a transfer is not faster](#values-that-cannot-be-true); `reason`, of a probe: why its `result` cannot be true, with the `message`",
 	func(r *Record, b *Received) error {
 		if b.Transfer != "" {
 			if _, err := contract.ParseTransferID(b.Transfer); err != nil {
@@ -134,7 +134,7 @@ const (
 	Failed    Verdict = "failed"    // the driver reported an error, or broke the contract
 	TimedOut  Verdict = "timed-out" // a limit of the plan was reached: a stuck transfer
 	Aborted   Verdict = "aborted"   // ended from outside: by command, or because the agent died
-	Invalid   Verdict = "invalid"   // the figure must not count; Reason names the rule
+	Invalid   Verdict = "invalid"   // the value must not count; Reason names the rule
 )
 
 // AttemptEnded is terminal for an attempt; none is ever overwritten.

@@ -6,7 +6,7 @@ import "time"
 // kernel does not say is nil.
 type HostLoad struct {
 	// Missed is the time by which a thread with the drivers' priority was woken later than
-	// it would matter to a figure, all wake-ups together, and Longest the latest one.
+	// it would matter to a value, all wake-ups together, and Longest the latest one.
 	Missed  time.Duration `json:"missed_ns"`
 	Longest time.Duration `json:"longest_ns"`
 	// Pressure is the time in which some program of the node was ready and did not run

@@ -32,7 +32,7 @@ const (
 	ReasonPathBlocked  = "path-blocked" // packets of the flow's kind do not pass, while others do
 	ReasonUndetermined = "undetermined" // nothing that either end knows tells whose fault it was
 
-	// Rules that a driver's figures broke: the attempt is invalid, and no other
+	// Rules that a driver's values broke: the attempt is invalid, and no other
 	// follows by itself.
 	ReasonLongerThanRun   = "longer-than-run"   // more time than the driver's process ran
 	ReasonShorterThanRun  = "shorter-than-run"  // less time than passed between its events
@@ -60,7 +60,7 @@ const (
 // about every time must not be repeated for ever.
 const FreeUndetermined = 2
 
-// FalseFigure reports whether a reason names a rule that a driver's figures
+// FalseValue reports whether a reason names a rule that a driver's values
 // broke. Another attempt would break it again, or pass by chance.
 func FalseValue(reason string) bool {
 	switch reason {

@@ -62,7 +62,7 @@ var runEndedKind = kindOf([]Type{TypeRunEnded},
 	},
 	func(_ Type, b *RunEnded) string { return "its part has ended: " + string(b.End) + because(b.Reason) })
 
-// Provenance is the state of the node that can matter to a figure.
+// Provenance is the state of the node that can matter to what is measured.
 type Provenance struct {
 	Host       string            `json:"host"`
 	Kernel     string            `json:"kernel"`
@@ -162,7 +162,7 @@ type ClockOffset struct {
 	// Offset is orchestrator minus node; Error bounds it (half the round trip).
 	Offset time.Duration `json:"offset_ns"`
 	Error  time.Duration `json:"error_ns"`
-	// Unknown is why there is no figure ("no control link").
+	// Unknown is why there is no value ("no control link").
 	Unknown string `json:"unknown,omitempty"`
 	// Epoch is the node's clock less the one that never steps, when it was measured; 0: not
 	// known. Where the clock has stepped since, [File] takes that into the offset.

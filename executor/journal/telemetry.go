@@ -38,7 +38,7 @@ var telemetryFailedKind = kindOf([]Type{TypeTelemetryFailed},
 // Reading is one value of a source.
 type Reading = telemetrysource.Reading
 
-// maxReadings is the most figures of one source, far above what a profile may name.
+// maxReadings is the most values of one source, far above what a profile may name.
 const maxReadings = 1000
 
 func checkTelemetry(r *Record, b *Telemetry) error {

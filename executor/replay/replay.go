@@ -202,9 +202,9 @@ func (t *Trial) EndAttempt(v journal.Verdict, reason string) {
 }
 
 // Over reports whether no further attempt follows by itself, where a sheet
-// allows limit attempts. None follows one that is final, such as one whose figures cannot be true: of a
-// driver that reports false figures, attempts would be repeated until one is
-// not found out. A repetition by command is a single attempt, whatever
+// allows limit attempts. None follows one that is final, such as one whose values
+// cannot be true: of a driver that reports false values, attempts would be repeated
+// until one is not found out. A repetition by command is a single attempt, whatever
 // the limit and however it ends.
 func (t *Trial) Over(limit int) bool {
 	switch {

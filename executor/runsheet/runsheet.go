@@ -76,7 +76,7 @@ type Setting struct {
 	Axis      string `json:"axis"`      // the sweep's name: "channel"
 	Parameter string `json:"parameter"` // "channel.alpha", "option.mss", "flows.count"
 	Value     string `json:"value"`     // as the plan writes it: "0.001"
-	// Label is the axis's value by the name that tables and published figures
+	// Label is the axis's value by the name that tables and published values
 	// use: "(0.001, 0.01)". The parameters of one axis share it.
 	Label string `json:"label"`
 }

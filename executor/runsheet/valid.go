@@ -29,7 +29,7 @@ const (
 	ReadingLongitude   = "longitude"   // degrees
 )
 
-// Valid is the plan's rules of validity: conditions under which an attempt's figures
+// Valid is the plan's rules of validity: conditions under which an attempt's values
 // count, whether it succeeded or failed.
 type Valid struct {
 	// ClockStep is by how much a node's clock may step during an attempt; 0: no rule.

@@ -90,7 +90,7 @@ type Info struct {
 // Sample is the state of one transfer at one moment. A driver sets what its
 // protocol knows and leaves out the rest: absent is not zero.
 //
-// Each field is a row of [Figures], by its tags: the unit, the [FigureKind] and
+// Each field is a row of [Metrics], by its tags: the unit, the [MetricKind] and
 // the meaning. A new metric is one more field here, with which
 //
 //   - go test ./protocols/contract -update writes its row in docs/driver-contract.md;
@@ -250,7 +250,7 @@ func known(c Code) bool {
 
 func (r *Result) check() error {
 	if r.SizeBytes < 0 || r.ElapsedNS < 0 || r.ConnectNS < 0 {
-		return fmt.Errorf("result with a negative figure: size_bytes %d, elapsed_ns %d, connect_ns %d", r.SizeBytes, r.ElapsedNS, r.ConnectNS)
+		return fmt.Errorf("result with a negative value: size_bytes %d, elapsed_ns %d, connect_ns %d", r.SizeBytes, r.ElapsedNS, r.ConnectNS)
 	}
 	if r.Probe != nil {
 		if err := r.Probe.check(); err != nil {

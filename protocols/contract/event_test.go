@@ -50,11 +50,11 @@ func TestParseEvent(t *testing.T) {
 		`{"event":"sample","transfer":"` + vectorID + `","sample":{"pacing_bps":-1}}`:                                                                          "pacing_bps -1",
 		`{"event":"sample","transfer":"` + vectorID + `","sample":{"elapsed_ns":1.5}}`:                                                                         "not an event",
 		`{"event":"result","transfer":"` + vectorID + `"}`:                                                                                                     "without result",
-		`{"event":"result","transfer":"` + vectorID + `","result":{"size_bytes":-1,"digest":"` + someDigest + `"}}`:                                            "negative figure",
+		`{"event":"result","transfer":"` + vectorID + `","result":{"size_bytes":-1,"digest":"` + someDigest + `"}}`:                                            "negative value",
 		`{"event":"result","transfer":"` + vectorID + `","result":{"digest":"` + someDigest + `","final":{"sent_bytes":-1}}}`:                                  "negative",
 		`{"event":"result","transfer":"` + vectorID + `","result":{"digest":"` + someDigest + `","elapsed_ns":9223372036854775808}}`:                           "not an event",
 		`{"event":"error","code":"reset","message":"` + strings.Repeat("x", MaxLine) + `"}`:                                                                    "longer than",
-		`{"event":"result","transfer":"` + vectorID + `","result":{"size_bytes":1,"elapsed_ns":1,"connect_ns":-5,"digest":"` + someDigest + `","final":null}}`: "negative figure",
+		`{"event":"result","transfer":"` + vectorID + `","result":{"size_bytes":1,"elapsed_ns":1,"connect_ns":-5,"digest":"` + someDigest + `","final":null}}`: "negative value",
 	} {
 		if e, err := ParseEvent([]byte(s)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.100s: %+v, %v, expected an error with %q", s, e, err, want)

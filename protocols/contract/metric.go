@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// FigureKind is how a figure of a sample behaves from one sample to the next.
+// MetricKind is how a metric of a sample behaves from one sample to the next.
 type MetricKind string
 
 const (
@@ -16,7 +16,7 @@ const (
 	Gauge      MetricKind = "gauge"      // a value of the moment
 )
 
-// Figure describes one field of [Sample]: a row of [Figures].
+// Metric describes one field of [Sample]: a row of [Metrics].
 type Metric struct {
 	Name     string // in JSON, in the database's table of samples, in samples.csv and in the API
 	Unit     string // "ns", "B", "µs", "bit/s"; "count" where it counts events
@@ -28,12 +28,12 @@ type Metric struct {
 	field int // of Sample
 }
 
-// Figures is the table of what a sample carries, in the order of the fields of
+// Metrics is the table of what a sample carries, in the order of the fields of
 // [Sample], from whose tags it is made. Checks, the database, the exports, the
 // API and the documents' tables follow it. It must not be changed.
 var Metrics = metricsOf(reflect.TypeFor[Sample]())
 
-// ElapsedNS is the sample's time, the one figure that the others are drawn over.
+// ElapsedNS is the sample's time, the one metric that the others are drawn over.
 const ElapsedNS = "elapsed_ns"
 
 func metricsOf(t reflect.Type) []Metric {
@@ -56,13 +56,13 @@ func metricsOf(t reflect.Type) []Metric {
 	return out
 }
 
-// Field returns a pointer to the figure's field of s, for a decoder to write
-// to: *int64 of a required figure, else **int64, or **float64 where Real.
+// Field returns a pointer to the metric's field of s, for a decoder to write
+// to: *int64 of a required metric, else **int64, or **float64 where Real.
 func (f *Metric) Field(s *Sample) any {
 	return reflect.ValueOf(s).Elem().Field(f.field).Addr().Interface()
 }
 
-// Whole returns the value in s of a figure that is not Real; nil where absent.
+// Whole returns the value in s of a metric that is not Real; nil where absent.
 func (f *Metric) Whole(s *Sample) *int64 {
 	switch p := f.Field(s).(type) {
 	case *int64:
@@ -73,7 +73,7 @@ func (f *Metric) Whole(s *Sample) *int64 {
 	return nil
 }
 
-// Float returns the value in s of a figure that is Real; nil where absent.
+// Float returns the value in s of a metric that is Real; nil where absent.
 func (f *Metric) Float(s *Sample) *float64 {
 	if p, ok := f.Field(s).(**float64); ok {
 		return *p
@@ -81,7 +81,7 @@ func (f *Metric) Float(s *Sample) *float64 {
 	return nil
 }
 
-// Value returns the value in s of any figure; NaN where absent.
+// Value returns the value in s of any metric; NaN where absent.
 func (f *Metric) Value(s *Sample) float64 {
 	if x := f.Float(s); x != nil {
 		return *x
@@ -92,7 +92,7 @@ func (f *Metric) Value(s *Sample) float64 {
 	return math.NaN()
 }
 
-// check refuses figures that are negative or infinite.
+// check refuses values that are negative or infinite.
 func (s *Sample) check() error {
 	for i := range Metrics {
 		f := &Metrics[i]

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of figures to docs/driver-contract.md")
+var update = flag.Bool("update", false, "write the table of metrics to docs/driver-contract.md")
 
 func TestMetrics(t *testing.T) {
 	kinds := map[MetricKind]bool{Cumulative: true, Counter: true, Gauge: true}
@@ -29,14 +29,14 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	if n := reflect.TypeFor[Sample]().NumField(); len(Metrics) != n-1 {
-		t.Errorf("%d figures of %d fields, expected all but More", len(Metrics), n)
+		t.Errorf("%d metrics of %d fields, expected all but More", len(Metrics), n)
 	}
 	if Metrics[0].Name != ElapsedNS {
-		t.Errorf("the first figure is %s, expected %s", Metrics[0].Name, ElapsedNS)
+		t.Errorf("the first metric is %s, expected %s", Metrics[0].Name, ElapsedNS)
 	}
 }
 
-// A figure reads, and hands to decoders, the field that JSON knows by its name.
+// A metric reads, and hands to decoders, the field that JSON knows by its name.
 func TestMetricFields(t *testing.T) {
 	for i := range Metrics {
 		f := &Metrics[i]
@@ -76,7 +76,7 @@ func TestMetricAdded(t *testing.T) {
 	}
 }
 
-// The document's table of figures is made from [Figures]; -update writes it.
+// The document's table of metrics is made from [Metrics]; -update writes it.
 func TestMetricsInDocument(t *testing.T) {
 	const path = "../../docs/driver-contract.md"
 	const head = "| field | unit | kind | |\n|---|---|---|---|\n"
@@ -90,7 +90,7 @@ func TestMetricsInDocument(t *testing.T) {
 	}
 	end := strings.Index(rest, "| `more` |")
 	if end < 0 {
-		t.Fatalf("%s: the table of figures does not end with the row of `more`", path)
+		t.Fatalf("%s: the table of metrics does not end with the row of `more`", path)
 	}
 	var rows strings.Builder
 	for _, f := range Metrics {
@@ -104,7 +104,7 @@ func TestMetricsInDocument(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s differs from contract.Figures; go test ./protocols/contract -update writes\n%s", path, rows.String())
+		t.Fatalf("%s differs from contract.Metrics; go test ./protocols/contract -update writes\n%s", path, rows.String())
 	}
 	if err := os.WriteFile(path, []byte(before+head+rows.String()+rest[end:]), 0o644); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import "time"
 
 // How long Linktrial waits for a driver beyond what the contract bounds. The
 // executor ends a driver that takes longer, and the conformance suite fails it:
-// both use these figures, and docs/driver-contract.md lists them. They must be
+// both use these values, and docs/driver-contract.md lists them. They must be
 // longer than the delays of a busy laptop, the start of an interpreter among them.
 const (
 	// ProbePatience bounds a probe from its start to its end.

@@ -9,12 +9,12 @@ import (
 // A probe is a flow of packets at a stated rate or pattern, each with a sequence
 // number and the time at which it was sent. The client sends for
 // [Transfer.DurationMS], or until SIGTERM where that is 0; the server measures, and
-// answers the client with its figures when the client has ended.
+// answers the client with its values when the client has ended.
 //
 // What the ends exchange is the driver's own affair. Its events are those of a
 // transfer: connected when the server has answered, and a result with
 // [Result.Probe]. ElapsedNS runs from just before the first packet may leave until
-// the server's figures have arrived.
+// the server's values have arrived.
 
 // DriverKind says what a driver carries. Closed list.
 type DriverKind string
@@ -27,7 +27,7 @@ const (
 // Times of a probe.
 const (
 	// ProbeDrainMS is how long after the last packet a client may wait for the
-	// server's figures, in milliseconds: queues have to empty, and the question
+	// server's values, in milliseconds: queues have to empty, and the question
 	// or the answer can be lost.
 	ProbeDrainMS = 30_000
 	// ProbeLateMS is how long after the end of the packets the server goes on
@@ -35,7 +35,7 @@ const (
 	ProbeLateMS = 1000
 )
 
-// ProbeFigures is what a probe measured, at the receiving end. Times are whole
+// ProbeMetrics is what a probe measured, at the receiving end. Times are whole
 // nanoseconds. Delays are differences between two nodes' clocks, as these were:
 // negative where the receiver's is behind.
 type ProbeMetrics struct {
@@ -94,7 +94,7 @@ type Delays struct {
 // DelayPercentiles is how many there are of [Delays.PercentilesNS].
 const DelayPercentiles = 101
 
-// checkPercentiles refuses a distribution that is not that of the other figures.
+// checkPercentiles refuses a distribution that is not that of the other values.
 func (d *Delays) checkPercentiles() error {
 	p := d.PercentilesNS
 	switch {
@@ -110,7 +110,7 @@ func (d *Delays) checkPercentiles() error {
 	return nil
 }
 
-// check refuses figures that contradict each other. Those that contradict what
+// check refuses values that contradict each other. Those that contradict what
 // others have seen are the executor's to find.
 func (p *ProbeMetrics) check() error {
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ const probeResult = `{"event":"result","transfer":"000102030405060708090a0b0c0d0
 	`{"sent":5,"received":4,"lost":1,"duplicated":1,"reordered":1,"sent_bytes":500,"received_bytes":400,"loss_bursts":1,"longest_loss_burst":1,` +
 	`"delay":{"min_ns":-3,"mean_ns":2,"p50_ns":2,"p95_ns":3,"p99_ns":4,"max_ns":5},"jitter_mean_ns":1,"jitter_max_ns":2}}}`
 
-// TestProbeResult: figures that contradict each other are no event.
+// TestProbeResult: values that contradict each other are no event.
 func TestProbeResult(t *testing.T) {
 	e, err := ParseEvent([]byte(probeResult))
 	if err != nil {
@@ -40,7 +40,7 @@ func TestProbeResult(t *testing.T) {
 	}
 }
 
-// TestPercentiles: the distribution of delays is that of the other figures.
+// TestPercentiles: the distribution of delays is that of the other values.
 func TestPercentiles(t *testing.T) {
 	with := func(change func(p []int64) []int64) string {
 		p := make([]int64, DelayPercentiles)

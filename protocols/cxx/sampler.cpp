@@ -30,7 +30,7 @@ Sample Sampler::take(Nanoseconds at) {
   stream_.state(s, to_ == nullptr);
   s.sent_bytes = framing_.payload(s.sent_bytes);
   if (s.acked_bytes) {
-    // The protocol's figures and our own are not read in one instant; what was
+    // The protocol's values and our own are not read in one instant; what was
     // acknowledged once stays so, and cannot be more than was sent.
     acked_ = std::max(acked_, std::clamp<int64_t>(framing_.payload(*s.acked_bytes), 0, s.sent_bytes));
     s.acked_bytes = acked_;

@@ -264,7 +264,7 @@ func (c *Conn) Cancel(stream uint16, tag uint32) (n int) {
 	return n
 }
 
-// Stats returns the figures of now.
+// Stats returns the values of now.
 func (c *Conn) Stats() Stats {
 	c.end.Lock()
 	defer c.end.Unlock()

@@ -15,7 +15,7 @@ import (
 // Link is what a sender knows of the radio beforehand; what is zero it finds out.
 type Link = core.Link
 
-// Stats are the figures of a connection.
+// Stats are the values of a connection.
 type Stats = core.Stats
 
 // Class is how a message is delivered.

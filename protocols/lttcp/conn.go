@@ -188,7 +188,7 @@ func (c *Conn) release() {
 	}
 }
 
-// Stats returns the figures of now.
+// Stats returns the values of now.
 func (c *Conn) Stats() Stats {
 	c.end.Lock()
 	defer c.end.Unlock()

@@ -10,11 +10,11 @@ import (
 	"linktrial/protocols/lttcp/wire"
 )
 
-// Stats are the figures of a connection.
+// Stats are the values of a connection.
 type Stats = core.Stats
 
 // Options of a connection, and of all connections of a listener. The zero value
-// is the whole of LT-TCP with the paper's figures.
+// is the whole of LT-TCP with the paper's parameters.
 type Options struct {
 	// MSS is the segment in bytes of payload that the window counts in, and the
 	// length of segments that are not adapted; 0: Segment.

@@ -121,7 +121,7 @@ func (c *client) send(ctx context.Context, began time.Time, spec *pattern.Spec) 
 	if err != nil {
 		return nil, err
 	}
-	// What ends the packets does not end the question for the figures.
+	// What ends the packets does not end the question for the metrics.
 	metrics, err := s.run(context.WithoutCancel(ctx), ctx.Done(), spec)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ type fetching struct {
 	end   time.Time // when the server should have sent its last packet; zero: when it is asked to stop
 
 	stopping bool      // the server is asked to stop
-	deadline time.Time // for the figures, once stopping
+	deadline time.Time // for the metrics, once stopping
 	again    time.Time // when it is asked again
 	pause    time.Duration
 }
@@ -63,7 +63,7 @@ func (f *fetching) packets(ctx context.Context) error {
 		now := time.Now()
 		switch {
 		case f.in.over(now):
-			f.stop(now) // for the time that the server may take to get the figures
+			f.stop(now) // for the time that the server may take to get the metrics
 			return nil
 		case f.stopping && !now.Before(f.deadline):
 			return harness.Failf(contract.CodeTransferTimeout, "the server did not say within %d s of the last packet what it had sent", contract.ProbeDrainMS/1000)

@@ -70,7 +70,7 @@ func (r *receiver) over(now time.Time) bool {
 	return packets >= r.ended.Packets || !now.Before(r.settled)
 }
 
-// figures are those of a probe that is over.
+// metrics are those of a probe that is over.
 func (r *receiver) metrics() *contract.ProbeMetrics {
 	r.clock.now()
 	f := r.probe.Metrics(r.ended.Packets, r.ended.Bytes)

@@ -73,7 +73,7 @@ func ask(ctx context.Context, conn way, what []byte, limit time.Time, take func(
 	return false, nil
 }
 
-// run sends the packets, until they end or stop does, and fetches the figures.
+// run sends the packets, until they end or stop does, and fetches the metrics.
 func (s *sender) run(ctx context.Context, stop <-chan struct{}, spec *pattern.Spec) (*contract.ProbeMetrics, error) {
 	s.begin = time.Now()
 	s.clock.begin = s.begin
@@ -105,12 +105,12 @@ func (s *sender) run(ctx context.Context, stop <-chan struct{}, spec *pattern.Sp
 	case unknown:
 		return nil, errUnknown
 	case !answered:
-		return nil, harness.Failf(contract.CodeTransferTimeout, "the figures of the receiving end did not arrive within %d s of the last packet", contract.ProbeDrainMS/1000)
+		return nil, harness.Failf(contract.CodeTransferTimeout, "the values of the receiving end did not arrive within %d s of the last packet", contract.ProbeDrainMS/1000)
 	}
 	return metrics, nil
 }
 
-// drain is how long the figures may take after the last packet.
+// drain is how long the metrics may take after the last packet.
 const drain = contract.ProbeDrainMS * time.Millisecond
 
 // errUnknown: the server has forgotten the probe.
@@ -126,7 +126,7 @@ func (s *sender) packets(stop <-chan struct{}, spec *pattern.Spec) error {
 	end := s.lasts
 	if end == 0 {
 		end = time.Duration(1<<63 - 1)
-		if s.limit > 0 { // the figures must still come within it
+		if s.limit > 0 { // the metrics must still come within it
 			end = max(0, s.limit-drain)
 		}
 	}

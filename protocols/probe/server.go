@@ -16,7 +16,7 @@ import (
 const (
 	// maxSessions bounds what strangers can make a server keep.
 	maxSessions = 1000
-	// keepFigures is how long an end that has its result answers one that asks again.
+	// keepMetrics is how long an end that has its result answers one that asks again.
 	keepMetrics = 2 * drain
 )
 
@@ -41,7 +41,7 @@ type session struct {
 	id      string
 	peer    netip.AddrPort
 	limit   time.Time // of the probe; zero: none
-	answer  []byte    // the figures; nil: not yet
+	answer  []byte    // the metrics; nil: not yet
 	expires time.Time // of the answer
 }
 
@@ -242,7 +242,7 @@ func (x *session) handleDatagram(b []byte, arrived int64) {
 	}
 }
 
-// settle makes the figures and answers the client.
+// settle makes the metrics and answers the client.
 func (x *session) settle() {
 	_, elapsed := x.clock.now()
 	f := x.metrics()
@@ -254,7 +254,7 @@ func (x *session) settle() {
 	x.server.out.Result(x.id, &contract.Result{SizeBytes: f.ReceivedBytes, ElapsedNS: x.last.Nanoseconds(), Final: final, Probe: f})
 }
 
-// fail ends a probe; one that has its figures ends well.
+// fail ends a probe; one that has its metrics ends well.
 func (x *session) fail(err error) {
 	if x.answer == nil {
 		x.server.out.Fail(x.id, err)

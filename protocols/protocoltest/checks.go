@@ -235,7 +235,7 @@ func clientResult(c *proc, p *contract.Parameters, outside time.Duration) (*cont
 		return nil, errors.New("the client reports a transfer that took no time")
 	}
 	if connected.ConnectNS != r.ConnectNS || r.ConnectNS <= 0 {
-		return nil, fmt.Errorf("connect_ns is %d in the connected event and %d in the result, expected one positive figure", connected.ConnectNS, r.ConnectNS)
+		return nil, fmt.Errorf("connect_ns is %d in the connected event and %d in the result, expected one positive value", connected.ConnectNS, r.ConnectNS)
 	}
 	return r, nil
 }

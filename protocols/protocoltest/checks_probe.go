@@ -14,7 +14,7 @@ import (
 
 // probeChecks are those of drivers that carry probes, in place of the transfers'.
 var probeChecks = []check{
-	{"probe-alone", "a probe that a time bounds ends with the figures of both ends alike, and loses nothing on a path that loses nothing", checkProbeAlone, usual, []string{"B1", "B3", "B6", "B7", "B8"}},
+	{"probe-alone", "a probe that a time bounds ends with the same values at both ends, and loses nothing on a path that loses nothing", checkProbeAlone, usual, []string{"B1", "B3", "B6", "B7", "B8"}},
 	{"probe-ended", "SIGTERM ends a probe's packets, and its result still comes", checkProbeEnded, usual, []string{"B2"}},
 	{"probe-concurrent", "several probes at once on one listener, each counts its own packets alone", checkProbeConcurrent, usual, []string{"B5", "R3"}},
 	{"probe-port-taken", "a second server on the same port ends with listen-failed", checkProbePortTaken, usual, []string{"P11", "C4"}},
@@ -22,13 +22,13 @@ var probeChecks = []check{
 	{"probe-server-killed", "a server killed in a probe: the client ends with an error within its limit", checkProbeServerKilled, usual, []string{"C8", "L4"}},
 	{"probe-client-killed", "a client killed in its probe: the server serves the next", checkProbeClientKilled, usual, []string{"R4"}},
 	{"probe-stop-server", "SIGTERM: the server ends at once with exit code 0, a running probe with aborted", checkProbeStopServer, usual, []string{"R8", "C12"}},
-	{"probe-lossy-link", "over a slow link that loses, doubles and reorders packets, the figures are those of the link", checkProbeLossyLink, apart, []string{"B4", "B8"}},
-	{"from-server", "a probe from the server that a time bounds ends with the figures of both ends alike, and loses nothing on a path that loses nothing", checkFromServer, usual, []string{"B9"}},
+	{"probe-lossy-link", "over a slow link that loses, doubles and reorders packets, the values are those of the link", checkProbeLossyLink, apart, []string{"B4", "B8"}},
+	{"from-server", "a probe from the server that a time bounds ends with the same values at both ends, and loses nothing on a path that loses nothing", checkFromServer, usual, []string{"B9"}},
 	{"from-server-ended", "SIGTERM of the client ends the packets of a probe from the server, and its result still comes", checkFromServerEnded, usual, []string{"B2", "B9"}},
 	{"from-server-both", "a probe in each direction at once on one listener, each counts its own packets alone", checkBothWays, usual, []string{"B5", "B9"}},
 	{"from-server-client-killed", "a client killed in a probe from the server: the server ends the probe, and serves the next", checkFromServerClientKilled, usual, []string{"B10", "R4"}},
 	{"from-server-stop", "SIGTERM: the server ends at once with exit code 0, a probe that it sends with aborted", checkFromServerStop, usual, []string{"B9", "R8"}},
-	{"from-server-lossy-link", "over a slow link that loses, doubles and reorders packets, the figures of a probe from the server are those of the link", checkFromServerLossyLink, apart, []string{"B4", "B8", "B9"}},
+	{"from-server-lossy-link", "over a slow link that loses, doubles and reorders packets, the values of a probe from the server are those of the link", checkFromServerLossyLink, apart, []string{"B4", "B8", "B9"}},
 	{"probe-idle-server", "a server without a probe takes no processor time, and wakes up at most 10 times a second", checkProbeIdle, usual, []string{"R13"}},
 }
 
@@ -65,9 +65,9 @@ func (s *suite) probed(ctx context.Context, srv, c *proc, p *contract.Parameters
 	}
 	switch {
 	case r.Probe == nil || got.Result.Probe == nil:
-		return nil, errors.New("a result without the figures of a probe")
+		return nil, errors.New("a result without the values of a probe")
 	case !reflect.DeepEqual(r.Probe, got.Result.Probe):
-		return nil, fmt.Errorf("the client reports %+v, the server %+v, expected the same figures", *r.Probe, *got.Result.Probe)
+		return nil, fmt.Errorf("the client reports %+v, the server %+v, expected the same values", *r.Probe, *got.Result.Probe)
 	}
 	sent, received := r.SizeBytes, got.Result.SizeBytes
 	if p.Transfer.FromServer {
@@ -287,7 +287,7 @@ func checkProbeLossyLink(ctx context.Context, s *suite) (string, error) {
 	return likeTheLink(r.Probe, &up, delay)
 }
 
-// likeTheLink holds a probe's figures against what the link did in its direction.
+// likeTheLink holds a probe's values against what the link did in its direction.
 func likeTheLink(f *contract.ProbeMetrics, t *link.Traffic, delay time.Duration) (string, error) {
 	if err := asTheLink(f, t, delay); err != nil {
 		return "", err
@@ -298,7 +298,7 @@ func likeTheLink(f *contract.ProbeMetrics, t *link.Traffic, delay time.Duration)
 	return fmt.Sprintf("%d of %d lost, %d duplicated, %d reordered, %s on average", f.Lost, f.Sent, f.Duplicated, f.Reordered, time.Duration(f.Delay.MeanNS).Round(time.Millisecond)), nil
 }
 
-// asTheLink holds a probe's figures against what the link did with the packets of the
+// asTheLink holds a probe's values against what the link did with the packets of the
 // end that sent it.
 func asTheLink(f *contract.ProbeMetrics, up *link.Traffic, delay time.Duration) error {
 	// Those that say hello, end and goodbye are in the link's counts, too.

@@ -55,7 +55,7 @@ func sampled(d *proc, id string, interval time.Duration) (int, error) {
 	return len(es), spaced(d.name, es[:len(es)-1], interval)
 }
 
-// steady checks that no figure goes back that cannot, and that none counts more
+// steady checks that no metric goes back that cannot, and that none counts more
 // than there is.
 func steady(who string, es []seen, res *contract.Result) error {
 	before := make([]float64, len(contract.Metrics))
@@ -68,7 +68,7 @@ func steady(who string, es []seen, res *contract.Result) error {
 				continue
 			}
 			if now < before[i] {
-				return fmt.Errorf("%s: %s goes back from %.0f to %.0f in sample %d; a %s figure never decreases", who, f.Name, before[i], now, n+1, f.Kind)
+				return fmt.Errorf("%s: %s goes back from %.0f to %.0f in sample %d; a %s metric never decreases", who, f.Name, before[i], now, n+1, f.Kind)
 			}
 			before[i] = now
 		}

@@ -62,7 +62,7 @@ func (c *probeClient) fetch(ctx context.Context, began time.Time) error {
 	x.settle(c.fault, ended.Sent, ended.N)
 	final := x.sample()
 	final.ElapsedNS = time.Since(c.began).Nanoseconds()
-	_, _ = c.ask(context.WithoutCancel(ctx), &probeMessage{Kind: "figures", ID: id, Values: &x.f}, "bye", ends)
+	_, _ = c.ask(context.WithoutCancel(ctx), &probeMessage{Kind: "values", ID: id, Values: &x.f}, "bye", ends)
 	c.out.Sample(id, final)
 	c.out.Result(id, probeResult(c.fault, &contract.Result{SizeBytes: x.f.ReceivedBytes, ElapsedNS: final.ElapsedNS, ConnectNS: connect.Nanoseconds(), Final: final, Probe: &x.f}))
 	return nil
@@ -103,7 +103,7 @@ func (s *probeServer) takeSending(m *probeMessage, answer func(*probeMessage)) b
 			x.stopped = true
 			close(x.stop)
 		}
-	case "figures":
+	case "values":
 		if x.done {
 			answer(&probeMessage{Kind: "bye", ID: m.ID})
 			return true
@@ -116,7 +116,7 @@ func (s *probeServer) takeSending(m *probeMessage, answer func(*probeMessage)) b
 	return true
 }
 
-// sendTo sends the packets of a probe, and asks for its figures.
+// sendTo sends the packets of a probe, and asks for its values.
 func (s *probeServer) sendTo(id string, x *probeSending, lasts time.Duration, answer func(*probeMessage)) {
 	began, last := time.Now(), time.Time{}
 	sent, bytes := int64(0), int64(0)

@@ -28,12 +28,12 @@ var probeFaults = []sabotage{
 	{"probe-delays-in-us", "probe-alone", "on one machine"},
 	{"probe-drops-tenth", "probe-alone", "expected all of some packets, once and in order"},
 	{"probe-counts-twice", "probe-alone", "expected all of some packets, once and in order"},
-	{"probe-figures-of-client", "probe-alone", "expected the same figures"},
+	{"probe-values-of-client", "probe-alone", "expected the same values"},
 	{"probe-does-not-add-up", "output", "expected sent less received"},
 	{"probe-median-wrong", "output", "delays out of order"},
 	{"probe-percentiles-wrong", "output", "percentiles_ns"},
 	{"probe-bytes-wrong", "probe-alone", "size_bytes is"},
-	{"probe-without-figures", "probe-alone", "without the figures of a probe"},
+	{"probe-without-values", "probe-alone", "without the values of a probe"},
 	{"probe-dies-of-sigterm", "probe-ended", "the client ended with exit code 1"},
 	{"probe-ignores-sigterm", "probe-ended", "after SIGTERM: the client has not ended"},
 	{"probe-mixes-probes", "probe-concurrent", "of 4 at once"},
@@ -82,7 +82,7 @@ func isOfProbe(fault string) bool { return strings.HasPrefix(fault, ofProbe) }
 
 // probeMessage is a datagram, in JSON.
 type probeMessage struct {
-	Kind    string // hello, fetch, here, packet, stop, end, figures, bye
+	Kind    string // hello, fetch, here, packet, stop, end, values, bye
 	ID      string
 	N       int64
 	At      int64
@@ -162,7 +162,7 @@ func (c *probeClient) send(ctx context.Context) (err error) {
 		return harness.Failf(contract.CodeAborted, "SIGTERM")
 	}
 	until := c.began.Add(time.Duration(c.p.Limits.TransferMS) * time.Millisecond)
-	m, err := c.ask(context.WithoutCancel(ctx), &probeMessage{Kind: "end", ID: c.p.Transfer.ID, Sent: c.sent, N: c.bytes}, "figures", until)
+	m, err := c.ask(context.WithoutCancel(ctx), &probeMessage{Kind: "end", ID: c.p.Transfer.ID, Sent: c.sent, N: c.bytes}, "values", until)
 	if err != nil {
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			return harness.Failf(contract.CodeReset, "the server has ended")
@@ -170,7 +170,7 @@ func (c *probeClient) send(ctx context.Context) (err error) {
 		return c.told(err, contract.CodeTransferTimeout)
 	}
 	f := m.Values
-	if c.fault == "probe-figures-of-client" {
+	if c.fault == "probe-values-of-client" {
 		f.Strays++
 	}
 	final := c.sample()
@@ -184,7 +184,7 @@ func probeResult(fault string, r *contract.Result) *contract.Result {
 	switch fault {
 	case "probe-bytes-wrong":
 		r.SizeBytes++
-	case "probe-without-figures":
+	case "probe-without-values":
 		r.Probe = nil
 		r.Digest = strings.Repeat("0", 64)
 	}
@@ -357,7 +357,7 @@ func (s *probeServer) take(m *probeMessage, size int, answer func(*probeMessage)
 		}
 	case "end":
 		if x.done {
-			answer(&probeMessage{Kind: "figures", ID: m.ID, Values: &x.f})
+			answer(&probeMessage{Kind: "values", ID: m.ID, Values: &x.f})
 			return
 		}
 		if x.ending {
@@ -373,7 +373,7 @@ func (s *probeServer) take(m *probeMessage, size int, answer func(*probeMessage)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			x.settle(s.fault, sent, bytes)
-			answer(&probeMessage{Kind: "figures", ID: m.ID, Values: &x.f})
+			answer(&probeMessage{Kind: "values", ID: m.ID, Values: &x.f})
 			probesOpen.Add(-1)
 			final := x.sample()
 			s.out.Sample(m.ID, final)
@@ -419,7 +419,7 @@ func (x *probeSession) packet(fault string, m *probeMessage, size int) {
 	x.delays = append(x.delays, delay)
 }
 
-// settle makes the figures.
+// settle makes the values.
 func (x *probeSession) settle(fault string, sent, bytes int64) {
 	x.done = true
 	f := &x.f

@@ -27,7 +27,7 @@ import (
 	"linktrial/protocols/harness"
 )
 
-// Figures of the comparison with a bare transfer.
+// Parameters of the comparison with a bare transfer.
 const (
 	benchSize     = 512 << 20 // bytes
 	benchPort     = 7003

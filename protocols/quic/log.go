@@ -150,7 +150,7 @@ func withLogs(p *contract.Parameters, t *quic.Transport, c *quic.Config) {
 	}
 }
 
-// clientTracer is a client's: what takes the figures of samples, and the log, each
+// clientTracer is a client's: what takes the values of samples, and the log, each
 // where it is wanted.
 func clientTracer(p *contract.Parameters, seen *recovery, logs bool) func(context.Context, bool, quic.ConnectionID) qlogwriter.Trace {
 	if seen == nil && !logs {

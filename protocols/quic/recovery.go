@@ -9,7 +9,7 @@ import (
 	"github.com/quic-go/quic-go/qlogwriter"
 )
 
-// figures are what a sender's connection says of its loss recovery.
+// counters are what a sender's connection says of its loss recovery.
 type counters struct {
 	acked       int64 // bytes of the stream
 	flight      int64 // bytes in packets
@@ -20,12 +20,12 @@ type counters struct {
 	packet      int64 // largest packet that the path is known to take; 0: not searched yet
 }
 
-// recovery keeps the figures up to date from the events that the library would
+// recovery keeps the counters up to date from the events that the library would
 // write into a qlog, as they happen. Its zero value is ready.
 //
 // All the events that it takes come from the goroutine of the connection, some for
 // every packet. There is no lock, because two locked instructions for each of them
-// were 2 % of a sender's processor time; the figures alone are read by others.
+// were 2 % of a sender's processor time; the counters alone are read by others.
 //
 // The events take a tenth of the throughput where the processor is the bottleneck: the
 // library allocates some 370 bytes for each packet before a recorder sees them, and
@@ -64,7 +64,7 @@ const gaps = 1 << 10
 // AddProducer makes the trace the recorder of its connection.
 func (r *recovery) AddProducer() qlogwriter.Recorder { return r }
 
-// Close does nothing: the figures stay.
+// Close does nothing: the counters stay.
 func (r *recovery) Close() error { return nil }
 
 // RecordEvent takes an event of the connection.
@@ -98,7 +98,7 @@ func (r *recovery) RecordEvent(e qlogwriter.Event) {
 	}
 }
 
-// figures are the newest ones; any goroutine may ask.
+// counters are the newest ones; any goroutine may ask.
 func (r *recovery) counters() counters {
 	return counters{
 		acked: r.acked.Load(), flight: r.flight.Load(), retransmits: r.retransmits.Load(), timeouts: r.timeouts.Load(),

@@ -91,7 +91,7 @@ func (b *build) info() *contract.Info {
 	i := &contract.Info{Implementation: "SCPS reference implementation, gateway " + b.version, Detail: map[string]string{
 		"gateway_sha256": b.digest,
 		"encapsulation":  "UDP, 28 bytes a packet (48 over IPv6)",
-		"ends":           "TCP to the gateway of each node; no figures of SCPS-TP in samples",
+		"ends":           "TCP to the gateway of each node; no metrics of SCPS-TP in samples",
 	}}
 	if b.standIn {
 		i.Implementation = standInMark + ": packets pass as they are"

@@ -253,7 +253,7 @@ func (e *end) connect(ctx context.Context) (*net.TCPConn, error) {
 }
 
 // conn is a TCP connection to the gateway of this node. As long as its transfer has
-// not ended it is reset where this process ends. Samples have no figures of the
+// not ended it is reset where this process ends. Samples have no metrics of the
 // protocol: those of this connection are not of the radio.
 type conn struct {
 	*net.TCPConn

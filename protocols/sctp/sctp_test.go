@@ -63,7 +63,7 @@ func TestLoss(t *testing.T) {
 		t.Errorf("a lossy link and an outage without retransmissions or timeouts: %+v", final)
 	}
 	if final.CwndBytes == nil || final.FlightBytes == nil || final.RTOUS == nil || *final.RTOUS > 1e6 {
-		t.Errorf("figures of the protocol are missing or not within the options: %+v", final)
+		t.Errorf("metrics of the protocol are missing or not within the options: %+v", final)
 	}
 }
 

@@ -149,7 +149,7 @@ func (c *conn) Abort() {
 	c.route.remove()
 }
 
-// infiniteSsthresh is the kernel's initial threshold, TCP_INFINITE_SSTHRESH: no figure.
+// infiniteSsthresh is the kernel's initial threshold, TCP_INFINITE_SSTHRESH: no value.
 const infiniteSsthresh = 0x7fffffff
 
 // Sample reads TCP_INFO. The kernel's fields have grown with time; those that

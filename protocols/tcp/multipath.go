@@ -293,7 +293,7 @@ func (c *conn) Paths(sender bool) []contract.PathResult {
 	return out
 }
 
-// sampleMultipath fills in what holds for all paths, and each path's own figures as
+// sampleMultipath fills in what holds for all paths, and each path's own metrics as
 // path1_…, path2_….
 func (c *conn) sampleMultipath(s *contract.Sample, sender bool) {
 	info, err := mptcp.ReadInfo(c.raw)

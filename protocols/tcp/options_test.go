@@ -155,7 +155,7 @@ func TestRefusedByKernel(t *testing.T) {
 	}
 }
 
-// TestSample: TCP_INFO's figures are those of the transfer.
+// TestSample: TCP_INFO's values are those of the transfer.
 func TestSample(t *testing.T) {
 	client, server := pair(t, map[string]any{"congestion": "reno"})
 	const size = 100_000

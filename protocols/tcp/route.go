@@ -18,8 +18,8 @@ import (
 	"linktrial/protocols/harness"
 )
 
-// Some figures of a connection are the kernel's route metrics alone, with no
-// socket option for them. A connection that wants such a figure gets a route
+// Some parameters of a connection are the kernel's route metrics alone, with no
+// socket option for them. A connection that wants such a parameter gets a route
 // of its own: a copy of the one it would take, with the metric, in a routing
 // table of its own, and a rule that leads there for just this connection's
 // addresses and ports. No other connection meets it.

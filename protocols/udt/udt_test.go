@@ -53,7 +53,7 @@ func TestLoss(t *testing.T) {
 		t.Errorf("a lossy link without retransmissions: %+v", final)
 	}
 	if final.CwndBytes == nil || final.FlightBytes == nil || final.SRTTUS == nil {
-		t.Errorf("figures of the protocol are missing: %+v", final)
+		t.Errorf("metrics of the protocol are missing: %+v", final)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package settings knows what of a radio's interface the figures over it depend on and
+// Package settings knows what of a radio's interface the values measured over it depend on and
 // whoever may configure the network (CAP_NET_ADMIN) can change, a driver for those that
 // follow it: transmit queue, segmentation offload and other features of the device, traffic
 // control, eBPF programs, and the routes to other nodes. Comes in: an interface in the

@@ -64,7 +64,7 @@ func startCounter(ports []uint16, addresses []netip.Addr) (*counter, error) {
 	if err != nil {
 		return nil, err
 	}
-	// More than what the default holds of a burst; fewer would only make the figures smaller.
+	// More than what the default holds of a burst; fewer would only make the values smaller.
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20)
 	c.file = os.NewFile(uintptr(fd), "packets")
 	raw, err := c.file.SyscallConn()

@@ -136,7 +136,7 @@ func loadModule(name string) error {
 	return nil
 }
 
-// conformance runs checks of the suite. The figures are how many passed, the
+// conformance runs checks of the suite. The values are how many passed, the
 // 1 MiB transfer and the one over the bad link.
 func conformance(ctx context.Context, t *testing.T, driver string, values map[string]any, only []string) ([]string, error) {
 	target, err := protocoltest.Load(filepath.Join(drivers, driver))

@@ -18,7 +18,7 @@ import (
 	"linktrial/internal/process"
 )
 
-// What netem and the emulated radios may differ by from the figures that they are
+// What netem and the emulated radios may differ by from the parameters that they are
 // given, which bounds how far they are from each other.
 const (
 	rateTolerance  = 0.002 // share of the rate
@@ -45,7 +45,7 @@ func TestNetem(t *testing.T) {
 	}
 }
 
-// figure is what was measured of a way, and which of it is out of tolerance.
+// value is what was measured of a way, and which of it is out of tolerance.
 type value struct {
 	text  string
 	fault error

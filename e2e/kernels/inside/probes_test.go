@@ -12,7 +12,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// Extent of a probe, and what its figures may differ by from netem's.
+// Extent of a probe, and what its values may differ by from netem's.
 const (
 	probeLasts   = 20 * time.Second
 	probeBytes   = 100
@@ -31,7 +31,7 @@ type probeCase struct {
 }
 
 // TestProbes runs the driver of probes over UDP and over DCCP with each of its
-// congestion controls, and holds its figures to what netem was told and has counted.
+// congestion controls, and holds its values to what netem was told and has counted.
 func TestProbes(t *testing.T) {
 	transports := []struct {
 		name   string
@@ -98,7 +98,7 @@ func (c *probeCase) probe(t *testing.T, transport map[string]any) ([]string, err
 	return measured, c.hold(f, drops, transport["transport"] == "dccp")
 }
 
-// hold holds a probe's figures to what netem was told and has counted.
+// hold holds a probe's values to what netem was told and has counted.
 func (c *probeCase) hold(f *contract.ProbeMetrics, drops int, dccp bool) (faults error) {
 	wrong := func(format string, args ...any) { faults = errors.Join(faults, fmt.Errorf(format, args...)) }
 	offered := int64(math.Round(c.perSecond * probeLasts.Seconds()))

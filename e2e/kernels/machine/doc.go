@@ -5,7 +5,7 @@
 // the program inside wrote, and the console. The machine is qemu's, without
 // hardware virtualisation; its time is that of the instructions that it has
 // executed (a nanosecond each), and idle time costs nothing, so that a busy host
-// changes no figure. May import: internal.
+// changes no value. May import: internal.
 //
 // The way of one boot:
 //

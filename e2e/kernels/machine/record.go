@@ -22,7 +22,7 @@ type Record struct {
 	Group   string  `json:"group"` // the table of the result page
 	Name    string  `json:"name"`  // the row
 	Outcome Outcome `json:"outcome"`
-	// Figures are what the page's cell lists, in the order that its group states.
+	// Values are what the page's cell lists, in the order that its group states.
 	Values []string `json:"figures,omitempty"`
 	// Detail says why, where the outcome is not Passed.
 	Detail string `json:"detail,omitempty"`

@@ -16,7 +16,7 @@ import (
 	"linktrial/protocols/datagram"
 )
 
-// Figures of the sockets.
+// Bounds of the sockets.
 const (
 	// SocketBuffer is the room in bytes that is asked for in either direction of a socket.
 	SocketBuffer = 4 << 20

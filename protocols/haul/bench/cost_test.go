@@ -20,7 +20,7 @@ import (
 	"linktrial/protocols/haul"
 )
 
-// Figures of the comparison of short messages.
+// Parameters of the comparison of short messages.
 const (
 	messageBytes  = 20
 	messageCount  = 10
@@ -147,7 +147,7 @@ func (m *messenger) measure(tb testing.TB) (c cost) {
 }
 
 // BenchmarkMessageCost prints what a message of 20 bytes costs on the wire. Its
-// figures are bytes, so it takes the same time on every machine.
+// results are bytes, so it takes the same time on every machine.
 func BenchmarkMessageCost(b *testing.B) {
 	costs := make([]cost, len(messengers))
 	for b.Loop() {

@@ -23,7 +23,7 @@ import (
 	"linktrial/internal/process"
 )
 
-// Figures of the comparison over a fast link.
+// Parameters of the comparison over a fast link.
 const (
 	fastMTU      = 1500 // Ethernet's
 	fastPort     = 7002
@@ -176,7 +176,7 @@ func (w wire) start(tb testing.TB, name, role string) (cmd *exec.Cmd, out, compl
 	if role == "server" {
 		place, processor = w.server, runtime.NumCPU()-1
 	}
-	// Ahead of other programs of the machine, which would decide the figure.
+	// Ahead of other programs of the machine, which would decide the result.
 	cmd = exec.Command("chrt", "--rr", "1", "taskset", "--cpu-list", strconv.Itoa(processor), self)
 	cmd.Env = append(os.Environ(), endVariable+"="+name+" "+role, "GOMAXPROCS=1")
 	out, complaint = &output{}, &output{ready: make(chan struct{})}

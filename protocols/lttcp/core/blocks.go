@@ -7,7 +7,7 @@ import (
 	"linktrial/protocols/lttcp/wire"
 )
 
-// Figures of the sender.
+// Parameters of the sender.
 const (
 	// mostSegments bounds a block: its code has 255 packets in all, and decoding
 	// takes time with the cube of the segments.

@@ -73,7 +73,7 @@ func TestSegmentSize(t *testing.T) {
 	}
 }
 
-// bulk sends for a time over a path of 10 Mbit/s and 20 ms, and returns both ends' figures.
+// bulk sends for a time over a path of 10 Mbit/s and 20 ms, and returns both ends' values.
 func bulk(t *testing.T, c Config, forward *path, long time.Duration) (sent, got Stats) {
 	t.Helper()
 	forward.rate, forward.delay = 1.25e6, 20*time.Millisecond

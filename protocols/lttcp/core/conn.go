@@ -300,7 +300,7 @@ func (c *Conn) Abort() {
 	c.end(ErrAborted)
 }
 
-// Stats are figures of one end.
+// Stats are values of one end.
 type Stats struct {
 	Window, Threshold, Flight int // bytes
 	Segment                   int // length of segments now
@@ -318,7 +318,7 @@ type Stats struct {
 	Held                      int     // bytes that wait to be put in order or to be read
 }
 
-// Stats returns the figures of now.
+// Stats returns the values of now.
 func (c *Conn) Stats() Stats {
 	s, in := c.out, c.in
 	held := in.held

@@ -32,7 +32,7 @@ func pair(t testing.TB, config Config) (client, server *Conn) {
 	return client, server
 }
 
-// arbitrary is a packet that can be read, with figures near those of a connection.
+// arbitrary is a packet that can be read, with values near those of a connection.
 func arbitrary(r *rand.Rand, c *Conn) (wire.Packet, []byte) {
 	near := func(v int64) uint32 { return uint32(v + r.Int64N(5000) - pick[int64](r, 0, 100, 2500)) }
 	size := 1 + r.IntN(300)

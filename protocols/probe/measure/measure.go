@@ -1,6 +1,6 @@
-// Package measure makes a probe's figures of its packets as they arrive: delays,
+// Package measure makes a probe's metrics of its packets as they arrive: delays,
 // jitter, losses and their bursts, reordering, duplication. Comes in: the number, the
-// time of sending and the time of arrival of each packet. Goes out: the figures.
+// time of sending and the time of arrival of each packet. Goes out: the metrics.
 // Pure.
 package measure
 
@@ -115,7 +115,7 @@ func (p *Probe) MeanDelay() int64 {
 // Jitter is RFC 3550's estimate at this moment.
 func (p *Probe) Jitter() int64 { return int64(math.Round(p.jitter)) }
 
-// Figures are those of a probe of which so many packets were sent.
+// Metrics are those of a probe of which so many packets were sent.
 func (p *Probe) Metrics(sent, sentBytes int64) *contract.ProbeMetrics {
 	f := &contract.ProbeMetrics{
 		Sent: sent, Received: p.received, Lost: sent - p.received, Duplicated: p.duplicated, Reordered: p.reordered,

@@ -59,7 +59,7 @@ func TestNothingArrived(t *testing.T) {
 	}
 }
 
-// TestAgainstList compares with figures made of the whole list of packets.
+// TestAgainstList compares with values made of the whole list of packets.
 func TestAgainstList(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -7,7 +7,7 @@
 //	packet  sender → receiver  'D', 0 0 0, number (4), time (8), tag (8), payload
 //	stop    client → server    'S', identity (16), tag (8)
 //	end     sender → receiver  'E', identity (16), packets sent (8), bytes sent (8), clock step (8), packets not sent (8), tag (8)
-//	figures receiver → sender  'F', identity (16), figures (8 each), percentiles of the delay (of each what it is above the one before, as a varint), tag (8)
+//	metrics receiver → sender  'F', identity (16), metrics (8 each), percentiles of the delay (of each what it is above the one before, as a varint), tag (8)
 //	bye     either             'B', identity (16), tag (8)
 //	unknown server → client    'N', identity (16)
 //
@@ -180,7 +180,7 @@ type Sent struct {
 	Unsent         int64 // packets that the congestion control held back
 }
 
-// End says that no packet follows, and asks for the figures.
+// End says that no packet follows, and asks for the metrics.
 func (k *Key) End(s Sent) []byte {
 	b := k.head(End)
 	for _, v := range []int64{s.Packets, s.Bytes, s.ClockStep, s.Unsent} {
@@ -207,7 +207,7 @@ func (k *Key) Stop() []byte { return k.closed(k.head(Stop)) }
 func (k *Key) IsStop(b []byte) bool { return k.opened(b, Stop, byeSize) }
 
 // Bye says that an end wants nothing more of the probe: the sending one has the
-// figures, or the client gives it up.
+// metrics, or the client gives it up.
 func (k *Key) Bye() []byte { return k.closed(k.head(Bye)) }
 
 // IsBye reports whether a datagram is [Key.Bye].
@@ -218,7 +218,7 @@ const (
 	processTimes = 2
 )
 
-// fields are the figures in the order in which they are sent. Bits of flags, the
+// fields are the metrics in the order in which they are sent. Bits of flags, the
 // first, are [hasDelays] and [processTimes].
 func fields(p *contract.ProbeMetrics, d *contract.Delays, flags *int64) [metricCount]*int64 {
 	return [...]*int64{
@@ -228,7 +228,7 @@ func fields(p *contract.ProbeMetrics, d *contract.Delays, flags *int64) [metricC
 	}
 }
 
-// Figures is the receiving end's answer to [Key.End].
+// Metrics is the receiving end's answer to [Key.End].
 func (k *Key) Metrics(p *contract.ProbeMetrics) []byte {
 	var d contract.Delays
 	flags := int64(0)
@@ -250,7 +250,7 @@ func (k *Key) Metrics(p *contract.ProbeMetrics) []byte {
 	return k.closed(b)
 }
 
-// ParseFigures reads [Key.Figures].
+// ParseMetrics reads [Key.Metrics].
 func (k *Key) ParseMetrics(b []byte) (p *contract.ProbeMetrics, ok bool) {
 	if len(b) < metricsSize || !k.opened(b, Metrics, len(b)) {
 		return nil, false

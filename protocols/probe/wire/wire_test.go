@@ -27,7 +27,7 @@ func TestRoundTrips(t *testing.T) {
 			JitterMeanNS: 6, JitterMaxNS: 8, ClockStepNS: 9, Unsent: 12, ProcessTimes: true, Delay: &contract.Delays{MinNS: -4, MeanNS: 5, P50NS: 6, P95NS: 7, P99NS: 8, MaxNS: 9, PercentilesNS: []int64{-4, -4, 5, 1 << 40}}},
 	} {
 		if got, ok := a.ParseMetrics(b.Metrics(&f)); !ok || !reflect.DeepEqual(*got, f) {
-			t.Errorf("figures: %+v, %t, expected %+v", got, ok, f)
+			t.Errorf("metrics: %+v, %t, expected %+v", got, ok, f)
 		}
 	}
 	if got, seed, ok := ParseHello(a.Hello()); !ok || got != id || seed != 7 {

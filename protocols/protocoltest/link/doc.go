@@ -6,7 +6,7 @@
 // Goes out: the namespaces, and the [Traffic] that each direction has seen. It
 // knows nothing of drivers and of checks. May import: internal leaves, netlink.
 //
-// What its figures rest on:
+// What its values rest on:
 //   - A packet reaches the other end only when its lane writes it to the other
 //     device. A byte in a packet that is held, delayed or dropped cannot have been
 //     answered.

@@ -37,7 +37,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestInfo: flags and figures are where struct mptcp_info has them, and a kernel that
+// TestInfo: flags and values are where struct mptcp_info has them, and a kernel that
 // does not count the stream's bytes says so.
 func TestInfo(t *testing.T) {
 	b := make([]byte, 96)

@@ -37,7 +37,7 @@ type Settings struct {
 // what is set on it.
 func (s Settings) Listen() *net.ListenConfig {
 	lc := &net.ListenConfig{Control: s.Control, KeepAlive: -1}
-	// Go's listeners speak Multipath TCP by default, whose figures are others.
+	// Go's listeners speak Multipath TCP by default, whose values are others.
 	lc.SetMultipathTCP(s.Multipath)
 	return lc
 }

@@ -60,7 +60,7 @@ class Transfer(threading.Thread):  # its clock, bytes and samples
             due += self.interval * (1 + max(0, time.monotonic() - due) // self.interval)
     def sample(self, elapsed):
         self.last = max(self.last, int(elapsed * 1e9))
-        sample = {"elapsed_ns": self.last, "sent_bytes": self.moved, **self.stream.figures()}
+        sample = {"elapsed_ns": self.last, "sent_bytes": self.moved, **self.stream.metrics()}
         event("sample", transfer=self.id, sample=sample)
         return sample
     def end(self):

@@ -36,7 +36,7 @@ class Stream(socket.socket):
     def write(self, b): self.wait(self.sendall, b)
     def keep_little_unsent(self, size):  # in a transfer that a time bounds: what the kernel has not sent by then, it would send
         self.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, size)
-    def figures(self): return {}  # of a sample: what the protocol knows, such as "retransmits" and "srtt_us"
+    def metrics(self): return {}  # of a sample: what the protocol knows, such as "retransmits" and "srtt_us"
     def closed(self):  # waits until the other end has closed
         self.wait(self.recv, 1)
     def interrupt(self):  # from another thread: ends every wait

@@ -25,7 +25,7 @@ bool running = false;
 }  // namespace
 
 // Before main, the library sleeps 100 ms to find the counter's frequency: dead
-// time of every trial for a figure that is not used. The linker sends its
+// time of every trial for a value that is not used. The linker sends its
 // nanosleep calls here (--wrap=nanosleep).
 extern "C" int __real_nanosleep(const timespec* request, timespec* rest);
 extern "C" int __wrap_nanosleep(const timespec* request, timespec* rest) {
