@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -20,6 +19,9 @@ import (
 
 // govulncheck finds known vulnerabilities in what a program calls.
 const govulncheck = "golang.org/x/vuln/cmd/govulncheck@v1.9.0"
+
+// vulnerable is how govulncheck exits where a program has the code of a known vulnerability.
+const vulnerable = 3
 
 // How a check ended.
 const (
@@ -172,46 +174,19 @@ func goVulnerabilities(ctx context.Context, root, programs string) finding {
 	if err != nil {
 		return f.notChecked(err.Error())
 	}
-	args := []string{"-mode", "binary", "-format", "json"}
+	args := []string{"-mode", "binary"}
 	if db := os.Getenv("GOVULNDB"); db != "" {
 		args = append(args, "-db", db)
 	}
 	out, err := output(ctx, root, strings.TrimSpace(string(tool)), append(args, program)...)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == vulnerable {
+		return f.failed(errors.New(strings.TrimSpace(string(out))))
+	}
 	if err != nil {
 		return f.notChecked("the database could not be asked (GOVULNDB can name a copy of it): " + lastLine(err.Error()))
 	}
-	ids, err := vulnerabilities(out)
-	if err != nil {
-		return f.notChecked(err.Error())
-	}
-	if len(ids) > 0 {
-		return f.failed(errors.New(strings.Join(ids, "\n")))
-	}
 	f.result, f.detail = inOrder, "nothing is known of what linktrial calls"
 	return f
-}
-
-// vulnerabilities reads what govulncheck prints: those of which the program has the code.
-func vulnerabilities(out []byte) ([]string, error) {
-	var ids []string
-	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var m struct {
-			Finding *struct {
-				OSV          string `json:"osv"`
-				FixedVersion string `json:"fixed_version"`
-				Trace        []struct{ Module, Version, Function string }
-			}
-		}
-		if err := dec.Decode(&m); errors.Is(err, io.EOF) {
-			slices.Sort(ids)
-			return slices.Compact(ids), nil
-		} else if err != nil {
-			return nil, fmt.Errorf("govulncheck: %w", err)
-		}
-		if x := m.Finding; x != nil && len(x.Trace) > 0 && x.Trace[0].Function != "" {
-			ids = append(ids, fmt.Sprintf("%s in %s %s, mended in %s", x.OSV, x.Trace[0].Module, x.Trace[0].Version, x.FixedVersion))
-		}
-	}
 }
 
 // npmVulnerabilities asks npm's registry what is known of what the pages are made of.

@@ -28,9 +28,9 @@ const (
 // dependency is something that others wrote and that is in a program.
 type dependency struct {
 	kind, name, version string
-	dir                 string // where its licence is; empty: not at hand
-	licence             string // as its own metadata states it; empty: it is to be read in dir
-	sha512              string // hexadecimal, of its archive; empty: not known
+	dirs                []string // where its licences are, its own folder first; empty: not at hand
+	licence             string   // as its own metadata states it; empty: it is to be read in dirs
+	sha512              string   // hexadecimal, of its archive; empty: not known
 }
 
 // String is the dependency as the list has it.
@@ -44,13 +44,17 @@ func moduleRoot(ctx context.Context) (string, error) {
 
 // output runs a program; the error has what it said.
 func output(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
+	return said(dir, exec.CommandContext(ctx, name, args...))
+}
+
+// said runs a command in a folder.
+func said(dir string, cmd *exec.Cmd) ([]byte, error) {
 	cmd.Dir = dir
 	var failure bytes.Buffer
 	cmd.Stderr = &failure
 	out, err := cmd.Output()
 	if err != nil {
-		err = fmt.Errorf("%s %s: %w: %s", name, args[0], err, bytes.TrimSpace(failure.Bytes()))
+		err = fmt.Errorf("%s %s: %w: %s", cmd.Args[0], cmd.Args[1], err, bytes.TrimSpace(failure.Bytes()))
 	}
 	return out, err
 }
@@ -58,25 +62,24 @@ func output(ctx context.Context, dir, name string, args ...string) ([]byte, erro
 // programs are the patterns of the Go packages that become programs.
 var programs = []string{"linktrial/cmd/...", "linktrial/protocols/..."}
 
-// goModules lists the modules that are linked into programs, and Go itself.
+// goModules lists the modules that are linked into programs, and Go itself. A folder of a
+// module can have a licence of its own, which counts where a package in or below it is linked.
 func goModules(ctx context.Context, root string) ([]dependency, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-json=Module"}, programs...)...)
-	cmd.Dir = root
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-json=Dir,Module"}, programs...)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
-	var failure bytes.Buffer
-	cmd.Stderr = &failure
-	out, err := cmd.Output()
+	out, err := said(root, cmd)
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w: %s", err, failure.String())
+		return nil, err
 	}
 	goRoot, err := output(ctx, root, "go", "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}
-	all := []dependency{{kind: kindGo, name: "std", version: strings.TrimPrefix(runtime.Version(), "go"), dir: strings.TrimSpace(string(goRoot))}}
-	seen := map[string]bool{}
+	all := []dependency{{kind: kindGo, name: "std", version: strings.TrimPrefix(runtime.Version(), "go"), dirs: []string{strings.TrimSpace(string(goRoot))}}}
+	at := map[string]int{}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
+			Dir    string
 			Module *struct {
 				Path, Version, Dir string
 				Main               bool
@@ -87,10 +90,21 @@ func goModules(ctx context.Context, root string) ([]dependency, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("go list: %w", err)
 		}
-		if m := p.Module; m != nil && !m.Main && !seen[m.Path] {
-			seen[m.Path] = true
-			all = append(all, dependency{kind: kindGo, name: m.Path, version: m.Version, dir: m.Dir})
+		m := p.Module
+		if m == nil || m.Main {
+			continue
 		}
+		if _, ok := at[m.Path]; !ok {
+			at[m.Path] = len(all)
+			all = append(all, dependency{kind: kindGo, name: m.Path, version: m.Version, dirs: []string{m.Dir}})
+		}
+		d := &all[at[m.Path]]
+		for dir := p.Dir; !slices.Contains(d.dirs, dir); dir = filepath.Dir(dir) {
+			d.dirs = append(d.dirs, dir)
+		}
+	}
+	for _, d := range all {
+		slices.Sort(d.dirs) // its own is the shortest
 	}
 	sortDependencies(all)
 	return all, nil
@@ -162,7 +176,7 @@ func parseLock(b []byte, web string) ([]dependency, error) {
 				continue
 			}
 			seen[name+"@"+e.Version] = true
-			d := dependency{kind: kindNPM, name: name, version: e.Version, licence: e.License, dir: filepath.Join(web, filepath.FromSlash(at))}
+			d := dependency{kind: kindNPM, name: name, version: e.Version, licence: e.License, dirs: []string{filepath.Join(web, filepath.FromSlash(at))}}
 			if sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(e.Integrity, "sha512-")); err == nil && len(sum) == 64 {
 				d.sha512 = hex.EncodeToString(sum)
 			}
@@ -173,31 +187,33 @@ func parseLock(b []byte, web string) ([]dependency, error) {
 	return out, nil
 }
 
-func sortDependencies(all []dependency) {
-	slices.SortFunc(all, func(a, b dependency) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name), cmp.Compare(a.version, b.version))
-	})
+func sortDependencies(all []dependency) { slices.SortFunc(all, compare) }
+
+func compare(a, b dependency) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name), cmp.Compare(a.version, b.version))
 }
 
 // native are the libraries that drivers in C++ are linked with statically, by driver.
 // Debian has them, and their licences in /usr/share/doc.
 var native = map[string][]dependency{
-	"udt":  {{kind: kindC, name: "libudt", licence: "BSD-3-Clause", dir: "/usr/share/doc/libudt-dev"}},
-	"sctp": {{kind: kindC, name: "libusrsctp", licence: "BSD-3-Clause", dir: "/usr/share/doc/libusrsctp-dev"}},
+	"udt":  {{kind: kindC, name: "libudt", licence: "BSD-3-Clause", dirs: []string{"/usr/share/doc/libudt-dev"}}},
+	"sctp": {{kind: kindC, name: "libusrsctp", licence: "BSD-3-Clause", dirs: []string{"/usr/share/doc/libusrsctp-dev"}}},
 }
 
-// nativeLibraries lists them, with the versions that this machine has.
-func nativeLibraries(ctx context.Context) []dependency {
-	var out []dependency
-	for _, list := range native {
+// nativeLibraries are they, with the versions that this machine has.
+func nativeLibraries(ctx context.Context) map[string][]dependency {
+	out := map[string][]dependency{}
+	for driver, list := range native {
 		for _, d := range list {
-			d.version = debianVersion(ctx, filepath.Base(d.dir))
-			out = append(out, d)
+			d.version = debianVersion(ctx, d.debianPackage())
+			out[driver] = append(out[driver], d)
 		}
 	}
-	sortDependencies(out)
 	return out
 }
+
+// debianPackage is the package of a library, whose name its folder has.
+func (d dependency) debianPackage() string { return filepath.Base(d.dirs[0]) }
 
 // debianVersion is the version of an installed package; empty: it is not installed.
 func debianVersion(ctx context.Context, name string) string {

@@ -102,8 +102,8 @@ func splitOutside(s, by string) []string {
 // licenceName are the names of files that have a licence, noticeName of those that have to
 // go along with it.
 var (
-	licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense|copyright)([.-].*)?$`)
-	noticeName  = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense|copyright|notice|patents)([.-].*)?$`)
+	licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense|copyright)([._-].*)?$`)
+	noticeName  = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense|copyright|notice|patents)([._-].*)?$`)
 )
 
 // loaded is the classifier, which takes a second to load.
@@ -113,14 +113,14 @@ var loaded = sync.OnceValues(assets.DefaultClassifier)
 // years differ; a changed condition should not pass.
 const leastConfidence = 0.9
 
-// licenceIn returns the licences of the texts in a folder, as an expression; empty: none is
+// licenceIn returns the licences of the texts in folders, as an expression; empty: none is
 // known.
-func licenceIn(dir string) (string, error) {
+func licenceIn(dirs []string) (string, error) {
 	c, err := loaded()
 	if err != nil {
 		return "", err
 	}
-	texts, err := textsIn(dir, licenceName)
+	texts, err := textsIn(dirs, licenceName)
 	if err != nil {
 		return "", err
 	}
@@ -136,32 +136,35 @@ func licenceIn(dir string) (string, error) {
 	return strings.Join(slices.Compact(names), " AND "), nil
 }
 
+// namesIn returns the licences in a text: whole, or named by the header that they ask for.
 func namesIn(c *classifier.Classifier, text []byte) []string {
 	var names []string
 	for _, m := range c.Match(text).Matches {
-		if m.MatchType == "License" && m.Confidence >= leastConfidence {
+		if (m.MatchType == "License" || m.MatchType == "Header") && m.Confidence >= leastConfidence {
 			names = append(names, m.Name)
 		}
 	}
 	return names
 }
 
-// textsIn returns the contents of the files of a folder with such names, in their order.
-func textsIn(dir string, names *regexp.Regexp) ([][]byte, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
+// textsIn returns the contents of the files of folders with such names, in their order.
+func textsIn(dirs []string, names *regexp.Regexp) ([][]byte, error) {
 	var out [][]byte
-	for _, e := range entries {
-		if e.IsDir() || !names.MatchString(e.Name()) {
-			continue
-		}
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, b)
+		for _, e := range entries {
+			if e.IsDir() || !names.MatchString(e.Name()) || filepath.Ext(e.Name()) == ".go" {
+				continue
+			}
+			b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, b)
+		}
 	}
 	return out, nil
 }
@@ -183,7 +186,7 @@ func judged(p policy, all []dependency) ([]licensed, error) {
 		}
 		if licence == "" && d.kind == kindGo {
 			var err error
-			if licence, err = licenceIn(d.dir); err != nil {
+			if licence, err = licenceIn(d.dirs); err != nil {
 				return nil, fmt.Errorf("%s: %w", d, err)
 			}
 		}
@@ -205,7 +208,10 @@ func dependencies(ctx context.Context, root string) ([]dependency, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = append(append(all, npm...), nativeLibraries(ctx)...)
+	all = append(all, npm...)
+	for _, libraries := range nativeLibraries(ctx) {
+		all = append(all, libraries...)
+	}
 	sortDependencies(all)
 	return all, nil
 }
@@ -237,8 +243,7 @@ func textsOf(all []licensed) ([]byte, error) {
 	texts := map[string]*text{}
 	var missing []string
 	for _, l := range all {
-		names := noticeName
-		bodies, err := textsIn(l.dir, names)
+		bodies, err := textsIn(l.dirs, noticeName)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.dependency, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,17 +45,24 @@ func TestJudged(t *testing.T) {
 	}
 	module := func(files map[string]string) []dependency {
 		t.Helper()
-		dir := t.TempDir()
+		dirs := []string{t.TempDir()}
 		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			file := filepath.Join(dirs[0], name)
+			if dir := filepath.Dir(file); !slices.Contains(dirs, dir) {
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				dirs = append(dirs, dir)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return []dependency{{kind: kindGo, name: "example.com/new", version: "v1.0.0", dir: dir}}
+		return []dependency{{kind: kindGo, name: "example.com/new", version: "v1.0.0", dirs: dirs}}
 	}
 	text := func(name string) string {
 		t.Helper()
-		b, err := assets.ReadLicenseFile("License/" + name)
+		b, err := assets.ReadLicenseFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,13 +72,15 @@ func TestJudged(t *testing.T) {
 		files map[string]string
 		want  string // of the error; empty: allowed
 	}{
-		"MIT":                  {map[string]string{"LICENSE": "Copyright (c) 2026 Somebody\n\n" + text("MIT/pristine.txt")}, ""},
-		"two":                  {map[string]string{"LICENSE": text("Apache-2.0/pristine.txt"), "LICENSE-MIT.txt": text("MIT/pristine.txt")}, ""},
+		"MIT":                  {map[string]string{"LICENSE": "Copyright (c) 2026 Somebody\n\n" + text("License/MIT/pristine.txt")}, ""},
+		"two":                  {map[string]string{"LICENSE": text("License/Apache-2.0/pristine.txt"), "LICENSE-MIT.txt": text("License/MIT/pristine.txt")}, ""},
 		"none":                 {map[string]string{"README": "free for everybody"}, "go example.com/new v1.0.0: its licence is not known"},
 		"of its own":           {map[string]string{"LICENSE": "You may use this on Sundays.\n"}, "its licence is not known"},
-		"one allowed, one not": {map[string]string{"LICENSE": text("MIT/pristine.txt"), "COPYING": "You may use this on Sundays.\n"}, "its licence is not known"},
-		"GPL":                  {map[string]string{"COPYING": text("GPL-3.0/license.txt")}, "its licence is GPL-3.0, which tools/supply/policy.txt does not allow"},
-		"AGPL":                 {map[string]string{"LICENSE": text("AGPL-3.0/license.txt")}, "does not allow"},
+		"one allowed, one not": {map[string]string{"LICENSE": text("License/MIT/pristine.txt"), "COPYING": "You may use this on Sundays.\n"}, "its licence is not known"},
+		"GPL by its header":    {map[string]string{"LICENSE": text("License/MIT/pristine.txt") + "\nSome files:\n\n" + text("Header/GPL-3.0/header.txt")}, "its licence is GPL-3.0 AND MIT, which"},
+		"a folder's own":       {map[string]string{"LICENSE": text("License/MIT/pristine.txt"), "list/LICENSE_list": text("License/GPL-3.0/license.txt")}, "its licence is GPL-3.0 AND MIT, which"},
+		"GPL":                  {map[string]string{"COPYING": text("License/GPL-3.0/license.txt")}, "its licence is GPL-3.0, which tools/supply/policy.txt does not allow"},
+		"AGPL":                 {map[string]string{"LICENSE": text("License/AGPL-3.0/license.txt")}, "does not allow"},
 	} {
 		_, err := judged(p, module(c.files))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -229,16 +239,30 @@ func TestContents(t *testing.T) {
 	}
 }
 
-func TestVulnerabilities(t *testing.T) {
-	out := `{"config":{"db":"x"}}
-{"finding":{"osv":"GO-2026-1","fixed_version":"v1.2.4","trace":[{"module":"example.com/a","version":"v1.2.3","function":"Parse"}]}}
-{"finding":{"osv":"GO-2026-1","fixed_version":"v1.2.4","trace":[{"module":"example.com/a","version":"v1.2.3","function":"Parse"}]}}
-{"finding":{"osv":"GO-2026-2","trace":[{"module":"example.com/b","version":"v1.0.0"}]}}`
-	ids, err := vulnerabilities([]byte(out))
-	if err != nil || len(ids) != 1 || ids[0] != "GO-2026-1 in example.com/a v1.2.3, mended in v1.2.4" {
-		t.Errorf("%q %v", ids, err)
+// govulncheck's answers: nothing, something, or none, which is not taken for nothing.
+func TestGoVulnerabilities(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		file := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := vulnerabilities([]byte("{")); err == nil {
-		t.Error("half an answer is taken for a whole one")
+	write("linktrial", "")
+	write("scripts/go-tool", "#!/bin/sh\necho "+root+"/govulncheck\n")
+	for _, c := range []struct{ script, result, detail string }{
+		{"echo 'No vulnerabilities found.'", inOrder, "nothing is known"},
+		{"echo 'Vulnerability #1: GO-2026-1'; exit 3", found, "Vulnerability #1: GO-2026-1"},
+		{"echo 'no such host' >&2; exit 1", notChecked, "no such host"},
+		{"echo 'Vulnerability #1'; kill -9 $$", notChecked, "killed"},
+	} {
+		write("govulncheck", "#!/bin/sh\n"+c.script+"\n")
+		if f := goVulnerabilities(t.Context(), root, root); f.result != c.result || !strings.Contains(f.detail, c.detail) {
+			t.Errorf("%s: %+v", c.script, f)
+		}
 	}
 }

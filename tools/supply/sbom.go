@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
@@ -33,15 +31,9 @@ func writeBOMs(ctx context.Context, root, out, version string, artefacts []strin
 	if err != nil {
 		return err
 	}
-	b := bills{version: version, licences: parseList(list), drivers: map[string][]dependency{}}
+	b := bills{version: version, licences: parseList(list), drivers: nativeLibraries(ctx)}
 	if b.pages, err = npmPackages(filepath.Join(root, "web")); err != nil {
 		return err
-	}
-	for driver, libraries := range native {
-		for _, d := range libraries {
-			d.version = debianVersion(ctx, filepath.Base(d.dir))
-			b.drivers[driver] = append(b.drivers[driver], d)
-		}
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
@@ -162,18 +154,17 @@ func purl(d dependency) string {
 	// Debian has the C libraries, too; its package of a library is the one that was linked.
 	name := d.name
 	if d.kind == kindC {
-		name = path.Base(d.dir)
+		name = d.debianPackage()
 	}
 	return "pkg:deb/debian/" + name + version
 }
 
 // components are dependencies in one order, each once.
-func (b *bills) components(lists ...[]dependency) *[]cdx.Component {
-	all := slices.Concat(lists...)
+func (b *bills) components(all []dependency) *[]cdx.Component {
 	sortDependencies(all)
 	out := make([]cdx.Component, 0, len(all))
 	for i, d := range all {
-		if i == 0 || d != all[i-1] {
+		if i == 0 || compare(d, all[i-1]) != 0 {
 			out = append(out, b.of(d))
 		}
 	}
