@@ -9,7 +9,7 @@ import (
 )
 
 // runPreflight carries a preflight out and reports it. It holds the slot of runs:
-// no run begins on this node before the probes have ended. Of the radio's sources it
+// no run begins on this node before the queries have ended. Of the radio's sources it
 // reads those at the named addresses.
 func (a *agent) runPreflight(ctx context.Context, w *linktrialv1.PreflightRequest, named []string) {
 	var r preflight.Report

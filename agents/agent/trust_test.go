@@ -114,7 +114,7 @@ func TestRefusals(t *testing.T) {
 				runAgent(t, cfg)
 				eventually(t, n+" is registered", func() bool { o.mu.Lock(); defer o.mu.Unlock(); return o.nodes[n] != nil })
 			}
-			probes := lineCount(t, starts)
+			queries := lineCount(t, starts)
 			o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, nodes...)
 			for _, n := range nodes {
 				eventually(t, "end of "+n, o.has(n, journal.TypeRunEnded, 1))
@@ -123,8 +123,8 @@ func TestRefusals(t *testing.T) {
 					t.Errorf("%s: %s %q, expected a refusal in one line with %q", n, e.End, e.Reason, c.want)
 				}
 			}
-			if n := lineCount(t, starts); n != probes {
-				t.Errorf("drivers were started %d times", n-probes)
+			if n := lineCount(t, starts); n != queries {
+				t.Errorf("drivers were started %d times", n-queries)
 			}
 		})
 	}
@@ -271,11 +271,11 @@ func TestSheetCannotNameAProgram(t *testing.T) {
 	r := runner.New(runner.Config{Dir: drivers})
 	above := filepath.Base(drivers)
 	for _, name := range []string{"", ".", "..", "/bin/sh", "sh", "true", "../" + above + "/plain", "plain/", "./plain", "plain/../plain", "plain/plain", "plain\x00", "Plain", "plain; sh", "$(sh)", "-c"} {
-		if _, err := r.Start(t.Context(), name, &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe}, nil); !errors.Is(err, executor.ErrNoDriver) {
+		if _, err := r.Start(t.Context(), name, &contract.Parameters{Contract: contract.Version, Role: contract.RoleQuery}, nil); !errors.Is(err, executor.ErrNoDriver) {
 			t.Errorf("start of %q: %v", name, err)
 		}
-		if s := r.Probe(t.Context(), name); s.Runs() {
-			t.Errorf("probe of %q runs", name)
+		if s := r.Query(t.Context(), name); s.Runs() {
+			t.Errorf("query of %q runs", name)
 		}
 		if _, err := r.Digest(t.Context(), name); !errors.Is(err, executor.ErrNoDriver) {
 			t.Errorf("digest of %q: %v", name, err)

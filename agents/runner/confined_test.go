@@ -105,7 +105,7 @@ func (s *site) run(t *testing.T, cfg runner.Config, tries ...string) (map[string
 	t.Helper()
 	cfg.Dir = s.drivers
 	r := runner.New(cfg)
-	p, err := r.Start(t.Context(), "hostile", &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe,
+	p, err := r.Start(t.Context(), "hostile", &contract.Parameters{Contract: contract.Version, Role: contract.RoleQuery,
 		Options: map[string]any{"try": tries}, LogFolder: s.logs}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestConfinedInterpreter(t *testing.T) {
 	processtest.WriteExecutable(t, filepath.Join(elsewhere, "sh"), []byte("#!/bin/sh\nexec /bin/sh \"$@\"\n"))
 	script(t, s.drivers, "scripted", "name: scripted\ntitle: T\nsummary: s\nversion: \"1\"\ncontract: 2\ncommand: ["+filepath.Join(elsewhere, "sh")+", ./run]\nnetwork: tcp\n",
 		`echo '{"event":"ready","info":{"implementation":"x"}}'`)
-	state := runner.New(runner.Config{Dir: s.drivers, Confined: true}).Probe(t.Context(), "scripted")
+	state := runner.New(runner.Config{Dir: s.drivers, Confined: true}).Query(t.Context(), "scripted")
 	if !state.Runs() || !strings.Contains(state.Driver.Detail["confinement"], "Landlock") {
 		t.Errorf("%+v", state.Driver)
 	}
@@ -243,11 +243,11 @@ func TestConfinedInterpreter(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.drivers, "linked", "link"), []byte("#!/usr/bin/env "+filepath.Join(elsewhere, "sh")+"\necho '{\"event\":\"ready\",\"info\":{\"implementation\":\"x\"}}'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	state = runner.New(runner.Config{Dir: s.drivers, Confined: true}).Probe(t.Context(), "linked")
+	state = runner.New(runner.Config{Dir: s.drivers, Confined: true}).Query(t.Context(), "linked")
 	if state.Runs() || !strings.Contains(state.Driver.Unsupported, "ermission denied") {
 		t.Errorf("%+v", state.Driver)
 	}
-	state = runner.New(runner.Config{Dir: s.drivers, Confined: true, DriverReads: []string{elsewhere}}).Probe(t.Context(), "linked")
+	state = runner.New(runner.Config{Dir: s.drivers, Confined: true, DriverReads: []string{elsewhere}}).Query(t.Context(), "linked")
 	if !state.Runs() {
 		t.Errorf("%+v", state.Driver)
 	}
@@ -275,7 +275,7 @@ func BenchmarkStart(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			r := runner.New(runner.Config{Dir: dir, Confined: confined})
 			for b.Loop() {
-				p, err := r.Start(b.Context(), "plain", &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe, Options: map[string]any{}}, nil)
+				p, err := r.Start(b.Context(), "plain", &contract.Parameters{Contract: contract.Version, Role: contract.RoleQuery, Options: map[string]any{}}, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -203,7 +203,7 @@ func TestTimeBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := runner.New(runner.Config{Dir: drivers}).Probe(context.Background(), "tcp"); !s.Runs() {
+	if s := runner.New(runner.Config{Dir: drivers}).Query(context.Background(), "tcp"); !s.Runs() {
 		t.Fatalf("tcp does not run here: %s", s.Driver.Unsupported)
 	}
 	dir := t.TempDir()

@@ -117,7 +117,7 @@ func (r *Runner) manifest(name string) (*contract.Manifest, error) {
 	if errors.Is(err, executor.ErrNoDriver) {
 		return nil, err
 	}
-	if err != nil { // no digest: it can be probed, and no run sheet will name it
+	if err != nil { // no digest: it can be queried, and no run sheet will name it
 		return r.readManifest(name)
 	}
 	r.mu.Lock()
@@ -177,7 +177,7 @@ func (r *Runner) program(m *contract.Manifest) (path, dir string, err error) {
 }
 
 // HasProgram reports whether the folder has a driver's manifest and its program.
-// A manifest that cannot be read counts as a driver here: its probe reports why.
+// A manifest that cannot be read counts as a driver here: its query reports why.
 func (r *Runner) HasProgram(name string) bool {
 	m, err := r.manifest(name)
 	if err != nil {
@@ -214,9 +214,9 @@ func (s State) Remarks() map[string]string {
 // Runs reports whether the driver can run on this node.
 func (s State) Runs() bool { return s.Driver.Unsupported == "" }
 
-// List reads and probes every driver of a folder, in the order of their
-// names. A driver that cannot run is in the list with the reason. Each probe
-// takes at most [contract.ProbePatience].
+// List reads and queries every driver of a folder, in the order of their
+// names. A driver that cannot run is in the list with the reason. Each query
+// takes at most [contract.QueryPatience].
 func List(ctx context.Context, dir string) ([]State, error) {
 	return New(Config{Dir: dir}).List(ctx)
 }
@@ -229,7 +229,7 @@ func (r *Runner) List(ctx context.Context) ([]State, error) {
 	}
 	states := make([]State, len(names))
 	for i, name := range names {
-		states[i] = r.Probe(ctx, name)
+		states[i] = r.Query(ctx, name)
 	}
 	return states, ctx.Err()
 }
@@ -240,7 +240,7 @@ func (r *Runner) names() ([]string, error) {
 }
 
 // Manifests reads the manifests of the folder, in the order of their names,
-// without those that cannot be read: probes of their drivers report why.
+// without those that cannot be read: queries of their drivers report why.
 func (r *Runner) Manifests() ([]*contract.Manifest, error) {
 	names, err := r.names()
 	if err != nil {
@@ -255,8 +255,8 @@ func (r *Runner) Manifests() ([]*contract.Manifest, error) {
 	return out, nil
 }
 
-// Probe asks one driver whether it can run here.
-func (r *Runner) Probe(ctx context.Context, name string) State {
+// Query asks one driver whether it can run here.
+func (r *Runner) Query(ctx context.Context, name string) State {
 	s := State{Driver: journal.Driver{Name: name}}
 	no := func(format string, args ...any) State {
 		s.Driver.Unsupported = fmt.Sprintf(format, args...)
@@ -278,21 +278,21 @@ func (r *Runner) Probe(ctx context.Context, name string) State {
 			return no("%v", err)
 		}
 	}
-	return Probe(ctx, r, s)
+	return Query(ctx, r, s)
 }
 
-// Probe starts a driver that has been found in the role of a probe, and completes
-// its state with what it reports. It takes at most [contract.ProbePatience].
-func Probe(ctx context.Context, r executor.Runner, s State) State {
+// Query starts a driver that has been found in the role of a query, and completes
+// its state with what it reports. It takes at most [contract.QueryPatience].
+func Query(ctx context.Context, r executor.Runner, s State) State {
 	no := func(format string, args ...any) State {
 		s.Driver.Unsupported = fmt.Sprintf(format, args...)
 		return s
 	}
-	p, err := r.Start(ctx, s.Driver.Name, &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe, Options: map[string]any{}}, nil)
+	p, err := r.Start(ctx, s.Driver.Name, &contract.Parameters{Contract: contract.Version, Role: contract.RoleQuery, Options: map[string]any{}}, nil)
 	if err != nil {
 		return no("%v", err)
 	}
-	limit := time.AfterFunc(contract.ProbePatience, p.Kill)
+	limit := time.AfterFunc(contract.QueryPatience, p.Kill)
 	defer limit.Stop()
 	cancel := context.AfterFunc(ctx, p.Kill)
 	defer cancel()
@@ -308,19 +308,19 @@ func Probe(ctx context.Context, r executor.Runner, s State) State {
 		level = c.Confinement()
 	}
 	if !limit.Stop() && ctx.Err() == nil {
-		return no("its probe did not end within %s", contract.ProbePatience)
+		return no("its query did not end within %s", contract.QueryPatience)
 	}
 	line, _, _ := strings.Cut(string(out), "\n")
 	e, err := contract.ParseEvent([]byte(line))
 	switch {
 	case ctx.Err() != nil:
-		return no("its probe was interrupted")
+		return no("its query was interrupted")
 	case err != nil:
-		return no("its probe ended with %s and said %.120q; its log ends with: %s", p.Exit(), line, lastLine(p.Log()))
+		return no("its query ended with %s and said %.120q; its log ends with: %s", p.Exit(), line, lastLine(p.Log()))
 	case e.Event == contract.KindError:
 		return no("%s", e.Message)
 	case e.Event != contract.KindReady || p.Exit().Code != contract.ExitOK:
-		return no("its probe ended with %s after a %s event", p.Exit(), e.Event)
+		return no("its query ended with %s after a %s event", p.Exit(), e.Event)
 	}
 	s.Driver.Implementation, s.Driver.Detail, s.Choices = e.Info.Implementation, e.Info.Detail, e.Info.Choices
 	if level != "" {

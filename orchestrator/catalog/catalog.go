@@ -296,16 +296,16 @@ func (c *Catalog) Protocols() []string { return slices.Sorted(maps.Keys(c.manife
 // relative; empty for a protocol that does not exist.
 func (c *Catalog) DriverDir(protocol string) string { return c.driverDirs[protocol] }
 
-// WithChoices is the catalog with an option's choices as the nodes' probes
+// WithChoices is the catalog with an option's choices as the nodes' queries
 // report them, for options whose choices depend on the node
-// ([contract.Option.FromProbe]). Other options and unknown protocols stay as
+// ([contract.Option.FromNode]). Other options and unknown protocols stay as
 // they are; the receiver does not change.
 func (c *Catalog) WithChoices(protocol, option string, choices []string) *Catalog {
 	m := c.manifests[protocol]
 	if m == nil {
 		return c
 	}
-	i := slices.IndexFunc(m.Options, func(o contract.Option) bool { return o.Name == option && o.FromProbe })
+	i := slices.IndexFunc(m.Options, func(o contract.Option) bool { return o.Name == option && o.FromNode })
 	if i < 0 {
 		return c
 	}

@@ -40,7 +40,7 @@ contract: 2
 command: [./%[1]s]
 network: tcp
 options:
-  congestion: {type: string, from_probe: true, help: whatever the node has}
+  congestion: {type: string, from_node: true, help: whatever the node has}
 `
 
 const document = `name: demo

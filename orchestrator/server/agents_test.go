@@ -34,7 +34,7 @@ contract: 2
 command: [./%s]
 network: tcp
 options:
-  congestion: {type: string, from_probe: true, help: whatever the node has}
+  congestion: {type: string, from_node: true, help: whatever the node has}
 `
 
 // testCatalog is the built-in one with two drivers.

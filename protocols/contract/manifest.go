@@ -26,7 +26,7 @@ type Manifest struct {
 	// covers, with the manifest; empty: all.
 	Files []string `json:"files,omitempty"`
 
-	// Roles that the driver has besides [RoleProbe]; empty: client and server.
+	// Roles that the driver has besides [RoleQuery]; empty: client and server.
 	Roles   []Role   `json:"roles,omitempty"`
 	Options []Option `json:"options,omitempty"`
 	// Features of the contract that a driver need not have, and this one has.
@@ -65,12 +65,12 @@ const FeatureDSCP Feature = "dscp"
 // client asks for them ([Transfer.FromServer]).
 const FeatureFromServer Feature = "from-server"
 
-// Plays reports whether the driver has a role; every driver has [RoleProbe].
+// Plays reports whether the driver has a role; every driver has [RoleQuery].
 func (m *Manifest) Plays(r Role) bool {
-	return r == RoleProbe || slices.Contains(m.AllRoles(), r)
+	return r == RoleQuery || slices.Contains(m.AllRoles(), r)
 }
 
-// AllRoles lists the roles that the driver has besides [RoleProbe].
+// AllRoles lists the roles that the driver has besides [RoleQuery].
 func (m *Manifest) AllRoles() []Role {
 	if len(m.Roles) == 0 {
 		return []Role{RoleClient, RoleServer}
@@ -117,11 +117,11 @@ type Option struct {
 	Default any        `json:"default,omitempty"` // absent: the protocol's own default, which the driver does not receive
 	Help    string     `json:"help"`
 	// Choices is the closed list of values of a string option. Empty: any, or
-	// where FromProbe is set, what the node's probe reports.
-	Choices   []string `json:"choices,omitempty"`
-	FromProbe bool     `json:"from_probe,omitempty"`
-	Min       *float64 `json:"min,omitempty"` // in the unit the driver sees
-	Max       *float64 `json:"max,omitempty"`
+	// where FromNode is set, what the node's query reports.
+	Choices  []string `json:"choices,omitempty"`
+	FromNode bool     `json:"from_node,omitempty"`
+	Min      *float64 `json:"min,omitempty"` // in the unit the driver sees
+	Max      *float64 `json:"max,omitempty"`
 }
 
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)

@@ -22,7 +22,7 @@ features: [duration]
 resources: {memory: 64 MiB, cpus: 0.5, processes: 32}
 options:
   mode: {type: string, choices: [a, b], default: a, help: h}
-  node: {type: string, from_probe: true, help: h}
+  node: {type: string, from_node: true, help: h}
   count: {type: int, min: 1, max: 10, help: h}
   share: {type: number, min: 0, max: 1, default: 0.5, help: h}
   on: {type: bool, default: true, help: h}
@@ -61,7 +61,7 @@ func TestParseManifest(t *testing.T) {
 		{"max: 10,", "max: 10, default: 11,", "1 to 10"},
 		{"min: 1, max: 10", "min: 10, max: 1", "no value would do"},
 		{"{type: bool,", "{type: bool, min: 1,", "has no bounds"},
-		{"{type: int,", "{type: int, from_probe: true,", "only a string option"},
+		{"{type: int,", "{type: int, from_node: true,", "only a string option"},
 		{"title: Demo\n", "", "title"},
 		{"title: Demo\n", "title: Demo\nfiles: []\n", "found an empty list"},
 		{"title: Demo\n", "title: Demo\nfiles: [lib]\n", "the list lacks the program"},
@@ -69,7 +69,7 @@ func TestParseManifest(t *testing.T) {
 		{"features: [duration]", "roles: []", "found an empty list"},
 		{"features: [duration]", "roles: [client]", "one of them alone"},
 		{"features: [duration]", "roles: [relay, relay]", "relay is there twice"},
-		{"features: [duration]", "roles: [probe]", `unknown "probe"`},
+		{"features: [duration]", "roles: [query]", `unknown "query"`},
 		{"features: [duration]", "features: [duration]\nroles: [relay]", "not among the roles"},
 		{"version: 1.2.3", "verson: 1.2.3", `did you mean "version"?`},
 	} {
@@ -85,16 +85,16 @@ func TestParseManifest(t *testing.T) {
 
 func TestRoles(t *testing.T) {
 	for text, want := range map[string][]Role{
-		"":                               {RoleProbe, RoleClient, RoleServer},
-		"roles: [relay]":                 {RoleProbe, RoleRelay},
-		"roles: [client, server, relay]": {RoleProbe, RoleClient, RoleServer, RoleRelay},
+		"":                               {RoleQuery, RoleClient, RoleServer},
+		"roles: [relay]":                 {RoleQuery, RoleRelay},
+		"roles: [client, server, relay]": {RoleQuery, RoleClient, RoleServer, RoleRelay},
 	} {
 		m, err := ParseManifest("driver.yaml", []byte(strings.Replace(goodManifest, "features: [duration]", text, 1)))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		for _, r := range []Role{RoleProbe, RoleClient, RoleServer, RoleRelay, "", "router"} {
+		for _, r := range []Role{RoleQuery, RoleClient, RoleServer, RoleRelay, "", "router"} {
 			if m.Plays(r) != slices.Contains(want, r) {
 				t.Errorf("%q: plays %q is %t", text, r, m.Plays(r))
 			}

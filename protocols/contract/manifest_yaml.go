@@ -140,17 +140,17 @@ func parseOption(om yamldoc.Mapping, name string) Option {
 	if !optionForm.MatchString(name) {
 		om.Key(name).Problem("option name %q, expected lower-case letters, digits and underscores", name)
 	}
-	f := om.Field(name).Mapping("type", "default", "help", "choices", "from_probe", "min", "max")
+	f := om.Field(name).Mapping("type", "default", "help", "choices", "from_node", "min", "max")
 	o := Option{
-		Name:      name,
-		Type:      OptionType(f.Field("type").Required().OneOf(string(TypeString), optionTypes...)),
-		Help:      f.Field("help").Required().String(""),
-		FromProbe: f.Field("from_probe").Bool(false),
+		Name:     name,
+		Type:     OptionType(f.Field("type").Required().OneOf(string(TypeString), optionTypes...)),
+		Help:     f.Field("help").Required().String(""),
+		FromNode: f.Field("from_node").Bool(false),
 	}
 	for _, c := range f.Field("choices").List() {
 		o.Choices = append(o.Choices, c.String(""))
 	}
-	if o.Type != TypeString && (len(o.Choices) > 0 || o.FromProbe) {
+	if o.Type != TypeString && (len(o.Choices) > 0 || o.FromNode) {
 		f.Field("type").Problem("only a string option has choices, found %s", o.Type)
 	}
 	if f.Field("type").Present() && !f.Field("type").OK() {

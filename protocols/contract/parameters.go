@@ -15,9 +15,9 @@ const Version = 2
 type Role string
 
 const (
-	// RoleProbe asks whether the driver can run on this node: it answers with a
+	// RoleQuery asks whether the driver can run on this node: it answers with a
 	// ready event that carries [Info], or an error event and exit code 127.
-	RoleProbe Role = "probe"
+	RoleQuery Role = "query"
 	// RoleServer listens and accepts transfers, any number of them and several
 	// at once, until it receives SIGTERM.
 	RoleServer Role = "server"
@@ -184,7 +184,7 @@ func (p *Parameters) check() error {
 		return fmt.Errorf("parameters: log_folder is %q, expected an absolute path", p.LogFolder)
 	}
 	switch p.Role {
-	case RoleProbe:
+	case RoleQuery:
 		return nil
 	case RoleServer:
 		if p.Local.Address == "" || !port(p.Local.Port) {
@@ -209,7 +209,7 @@ func (p *Parameters) check() error {
 			return fmt.Errorf("parameters: %w", err)
 		}
 	default:
-		return fmt.Errorf("parameters: role %q, expected probe, server, client or relay", p.Role)
+		return fmt.Errorf("parameters: role %q, expected query, server, client or relay", p.Role)
 	}
 	return nil
 }

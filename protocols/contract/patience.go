@@ -7,8 +7,8 @@ import "time"
 // both use these values, and docs/driver-contract.md lists them. They must be
 // longer than the delays of a busy laptop, the start of an interpreter among them.
 const (
-	// ProbePatience bounds a probe from its start to its end.
-	ProbePatience = 10 * time.Second
+	// QueryPatience bounds a query from its start to its end.
+	QueryPatience = 10 * time.Second
 	// ReadyPatience bounds a server from its start to its ready event. A server
 	// that ends by itself is started again.
 	ReadyPatience = 15 * time.Second

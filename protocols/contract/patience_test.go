@@ -15,7 +15,7 @@ func TestPatienceInDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range []string{
-		fmt.Sprintf("| probe: from its start to its end | %.0f s |", ProbePatience.Seconds()),
+		fmt.Sprintf("| query: from its start to its end | %.0f s |", QueryPatience.Seconds()),
 		fmt.Sprintf("| server, relay: from its start to `ready` | %.0f s |", ReadyPatience.Seconds()),
 		fmt.Sprintf("| client: from its start to `connected` or `error` | `limits.connect_ms` + %.0f s |", LimitPatience.Seconds()),
 		fmt.Sprintf("| client: from `connected` to `result` or `error` | `limits.transfer_ms` + %.0f s |", LimitPatience.Seconds()),

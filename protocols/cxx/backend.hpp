@@ -81,7 +81,7 @@ class Backend {
   virtual const std::vector<Option>& options() const = 0;
 
   // What would carry the data with these options; throws Failure(unsupported).
-  virtual Info probe(const Parameters& p) = 0;
+  virtual Info query(const Parameters& p) = 0;
 
   // Throws Failure(listen-failed).
   virtual std::unique_ptr<Listener> listen(const Parameters& p) = 0;

@@ -73,8 +73,8 @@ class Signals {
   std::thread thread_;
 };
 
-int probe(Backend& backend, const Parameters& p, Events& events) {
-  events.ready(backend.probe(p));
+int query(Backend& backend, const Parameters& p, Events& events) {
+  events.ready(backend.query(p));
   return kExitOK;
 }
 
@@ -84,7 +84,7 @@ int server(Backend& backend, const Parameters& p, Events& events) {
     std::atomic<bool> done{false};
     std::thread thread;
   };
-  Info info = backend.probe(p);
+  Info info = backend.query(p);
   std::unique_ptr<Listener> listener = backend.listen(p);
   Interrupts interrupts;
   Interrupts::Guard guard(interrupts, [&] { listener->interrupt(); });
@@ -136,7 +136,7 @@ int client(Backend& backend, const Parameters& p, Input& input, Events& events) 
     _exit(kExitFailed);
   });
   try {
-    Info info = backend.probe(p);
+    Info info = backend.query(p);
     events.ready(info);
     run_client(backend, p, input, events, interrupts, delivered);
     return kExitOK;
@@ -174,8 +174,8 @@ int run_driver(Backend& backend) {
     sigset_t set = Signals::handled();
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     switch (p.role) {
-      case Parameters::Role::kProbe:
-        return probe(backend, p, events);
+      case Parameters::Role::kQuery:
+        return query(backend, p, events);
       case Parameters::Role::kServer:
         return server(backend, p, events);
       case Parameters::Role::kClient:

@@ -192,8 +192,8 @@ Parameters parse_parameters(const std::string& document, const std::vector<Optio
   if (p.sample_interval_ms <= 0) p.sample_interval_ms = 100;
   if (const json* o = object_field(d, "options")) p.options = Options(table, *o);
 
-  if (role == "probe") {
-    p.role = Parameters::Role::kProbe;
+  if (role == "query") {
+    p.role = Parameters::Role::kQuery;
   } else if (role == "server") {
     p.role = Parameters::Role::kServer;
     if (p.local.address.empty() || p.local.port == 0) bad("server needs local.address and local.port 1…65535");
@@ -201,7 +201,7 @@ Parameters parse_parameters(const std::string& document, const std::vector<Optio
     p.role = Parameters::Role::kClient;
     parse_client(p, d);
   } else {
-    bad("role " + shown(role) + ", expected probe, server or client");
+    bad("role " + shown(role) + ", expected query, server or client");
   }
   return p;
 }

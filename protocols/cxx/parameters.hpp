@@ -46,8 +46,8 @@ using TransferID = std::array<uint8_t, 16>;
 std::string hex(const TransferID& id);
 
 struct Parameters {
-  enum class Role { kProbe, kServer, kClient };
-  Role role = Role::kProbe;
+  enum class Role { kQuery, kServer, kClient };
+  Role role = Role::kQuery;
   Endpoint local;
   Endpoint remote;
   std::string device;

@@ -17,10 +17,10 @@ import (
 // Driver is what a protocol implements. Parameters have been checked, options
 // have their defaults filled in, before any of its functions is called.
 type Driver struct {
-	// Probe reports what carries the data on this node. It leaves nothing open
+	// Query reports what carries the data on this node. It leaves nothing open
 	// behind. An error means that the driver cannot run here; it is called
 	// before Listen and Dial too, so it must be quick.
-	Probe func(ctx context.Context, p *contract.Parameters) (*contract.Info, error)
+	Query func(ctx context.Context, p *contract.Parameters) (*contract.Info, error)
 	// Listen opens p.Local. Connections are accepted once it has returned.
 	Listen func(ctx context.Context, p *contract.Parameters) (Listener, error)
 	// Dial connects to p.Remote. It retries until ctx ends, unless the
@@ -56,7 +56,7 @@ type Conn interface {
 	// is set, counts all bytes of the stream that the other end has
 	// acknowledged; the harness takes off the transfer's header.
 	Sample(s *contract.Sample, sender bool)
-	// Info may refine what Probe said, now that there is a connection; nil where it does not.
+	// Info may refine what Query said, now that there is a connection; nil where it does not.
 	Info() *contract.Info
 	// Close ends the stream gracefully: what was written still arrives.
 	Close() error

@@ -60,7 +60,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, document string
-		probe          error
+		query          error
 		exit           int
 		code           contract.Code
 	}{
@@ -73,7 +73,7 @@ func TestRefusals(t *testing.T) {
 		{"port taken", string(good), nil, 1, contract.CodeListenFailed},
 	} {
 		out := newOutput(t)
-		x := Run([]byte(testManifest), (&stage{probe: c.probe}).driver(), strings.NewReader(c.document), out, io.Discard)
+		x := Run([]byte(testManifest), (&stage{query: c.query}).driver(), strings.NewReader(c.document), out, io.Discard)
 		if x != c.exit || len(out.events) != 1 || out.events[0].Code != c.code || out.events[0].Message == "" {
 			t.Errorf("%s: exit code %d, %+v", c.name, x, out.events)
 		}

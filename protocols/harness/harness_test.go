@@ -69,13 +69,13 @@ func (l testListener) Accept() (Conn, error) {
 // stage is a driver in this process; listener, where it is set, is open already.
 type stage struct {
 	listener net.Listener
-	probe    error
+	query    error
 }
 
 func (s *stage) driver() Driver {
 	return Driver{
-		Probe: func(context.Context, *contract.Parameters) (*contract.Info, error) {
-			return &contract.Info{Implementation: "test"}, s.probe
+		Query: func(context.Context, *contract.Parameters) (*contract.Info, error) {
+			return &contract.Info{Implementation: "test"}, s.query
 		},
 		Listen: func(context.Context, *contract.Parameters) (Listener, error) {
 			if s.listener == nil {

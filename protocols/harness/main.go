@@ -46,7 +46,7 @@ func execute(m *contract.Manifest, d Driver, stdin io.Reader, stdout, stderr io.
 	ctx, stop := begin()
 	defer stop()
 
-	info, err := d.Probe(ctx, p)
+	info, err := d.Query(ctx, p)
 	if err != nil {
 		return ev.failed(p.Transfer.ID, codeOf(err, contract.CodeUnsupported), err)
 	}

@@ -27,10 +27,10 @@ import (
 var manifest []byte
 
 func main() {
-	harness.Main(manifest, harness.Driver{Probe: probe, Packets: &harness.Packets{Listen: listen, Send: carry}})
+	harness.Main(manifest, harness.Driver{Query: query, Packets: &harness.Packets{Listen: listen, Send: carry}})
 }
 
-func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
+func query(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 	if _, err := pattern.Read(p.Options); err != nil {
 		return nil, harness.Failf(contract.CodeBadParameters, "%w", err)
 	}
@@ -46,7 +46,7 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 		here.Detail["transport="+pattern.DCCP] = contract.NotSupported + err.Error()
 	}
 	switch transport := p.Options["transport"]; {
-	case p.Role == contract.RoleProbe, transport == nil, transport == pattern.UDP:
+	case p.Role == contract.RoleQuery, transport == nil, transport == pattern.UDP:
 	case transport != pattern.DCCP:
 		return nil, harness.Unsupported("transport %v: expected %s or %s", transport, pattern.UDP, pattern.DCCP)
 	case err != nil:

@@ -52,9 +52,9 @@ func effective(t *testing.T, named []string, uid uint32) uint64 {
 	}
 	s := &suite{target: target, o: Options{Patience: contract.LimitPatience}, command: []string{"/bin/sh", "-c", "grep CapEff /proc/self/status >&2"}, ends: &ends{}, net: &network{loopback: "nothing is sent"}}
 	defer s.ends.close()
-	p, err := s.startReading(contract.RoleProbe, bytes.NewReader(nil))
+	p, err := s.startReading(contract.RoleQuery, bytes.NewReader(nil))
 	require.NoError(t, err)
-	require.NoError(t, p.wait(context.Background(), contract.ProbePatience))
+	require.NoError(t, p.wait(context.Background(), contract.QueryPatience))
 	var text string
 	_, err = fmt.Sscanf(strings.TrimSpace(string(p.log)), "CapEff: %s", &text)
 	require.NoError(t, err, "%s", p.log)

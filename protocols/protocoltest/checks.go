@@ -32,7 +32,7 @@ var checks = slices.Concat(startChecks, transferChecks, probeChecks, markChecks,
 // startChecks are those of every driver, before the others.
 var startChecks = []check{
 	{"manifest", "driver.yaml can be read and names a program that is there", checkManifest, first, []string{"F1", "F2", "F3", "F4", "F5"}},
-	{"probe", "the probe says what the driver is, or why it cannot run here", checkProbe, first, []string{"R1", "E9"}},
+	{"query", "the query says what the driver is, or why it cannot run here", checkQuery, first, []string{"R1", "E9"}},
 	{"bad-parameters", "what is not a document of this contract is refused with bad-parameters", checkBadParameters, usual, []string{"P1", "P4", "P5", "P9", "P13", "C3"}},
 	{"unknown-option", "an option that is not declared, or of the wrong type, is refused with bad-parameters", checkUnknownOption, usual, []string{"P3", "C3"}},
 	{"unsupported", "what this node cannot do ends with exit code 127 and the reason", checkUnsupported, anywhere, []string{"C2"}},

@@ -119,12 +119,12 @@ func checkUnknownFields(ctx context.Context, s *suite) (string, error) {
 		return s.start(p.Role, doc)
 	}
 	const ignored = "with fields that the contract does not have (x_future and others, also within local, remote, transfer, limits and link), which a driver ignores"
-	probe, err := begin(s.params(contract.RoleProbe))
+	query, err := begin(s.params(contract.RoleQuery))
 	if err != nil {
 		return "", err
 	}
-	if _, err := probe.await(ctx, s.o.waits.probe, "ready event", kind(contract.KindReady)); err != nil {
-		return "", fmt.Errorf("a probe %s: %w", ignored, err)
+	if _, err := query.await(ctx, s.o.waits.query, "ready event", kind(contract.KindReady)); err != nil {
+		return "", fmt.Errorf("a query %s: %w", ignored, err)
 	}
 	sp := s.serverParams()
 	srv, err := begin(sp)

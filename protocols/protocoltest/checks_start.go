@@ -77,13 +77,13 @@ func inOwnFolder(t Target) error {
 	return nil
 }
 
-func checkProbe(ctx context.Context, s *suite) (string, error) {
-	p, err := s.begin(s.params(contract.RoleProbe))
+func checkQuery(ctx context.Context, s *suite) (string, error) {
+	p, err := s.begin(s.params(contract.RoleQuery))
 	if err != nil {
 		return "", err
 	}
-	p.name = "probe"
-	if err := p.wait(ctx, s.o.waits.probe); err != nil {
+	p.name = "query"
+	if err := p.wait(ctx, s.o.waits.query); err != nil {
 		return "", err
 	}
 	switch p.code {
@@ -102,12 +102,12 @@ func checkProbe(ctx context.Context, s *suite) (string, error) {
 		detail := e.Info.Implementation
 		s.instead = map[string]any{}
 		for _, o := range s.target.Manifest.Options {
-			if !o.FromProbe {
+			if !o.FromNode {
 				continue
 			}
 			there := e.Info.Choices[o.Name]
 			if len(there) == 0 {
-				return "", fmt.Errorf("option %s has its choices from the probe, which lists none", o.Name)
+				return "", fmt.Errorf("option %s has its choices from the query, which lists none", o.Name)
 			}
 			if def, ok := o.Default.(string); ok && !slices.Contains(there, def) {
 				s.instead[o.Name] = there[0]
@@ -116,7 +116,7 @@ func checkProbe(ctx context.Context, s *suite) (string, error) {
 		}
 		return detail, nil
 	}
-	return "", fmt.Errorf("the probe ended with %s%s%s", p.ending(), p.lastError(), p.tail())
+	return "", fmt.Errorf("the query ended with %s%s%s", p.ending(), p.lastError(), p.tail())
 }
 
 // paramsOf are complete ones of a role, for what is refused before it begins.
@@ -149,10 +149,10 @@ func checkBadParameters(ctx context.Context, s *suite) (string, error) {
 	const id = "000102030405060708090a0b0c0d0e0f"
 	cases := []struct{ what, document string }{
 		{"nothing", ""},
-		{"half a document", `{"contract":2,"role":"probe"`},
+		{"half a document", `{"contract":2,"role":"query"`},
 		{"not an object", `[1]`},
-		{"another version", `{"contract":1,"role":"probe"}`},
-		{"no version", `{"role":"probe"}`},
+		{"another version", `{"contract":1,"role":"query"}`},
+		{"no version", `{"role":"query"}`},
 		{"an unknown role", `{"contract":2,"role":"router"}`},
 		{"a role that is a number", `{"contract":2,"role":1}`},
 		{"a server without an address", `{"contract":2,"role":"server","options":{},"limits":{}}`},
@@ -177,7 +177,7 @@ func checkBadParameters(ctx context.Context, s *suite) (string, error) {
 		cases = append(cases, struct{ what, document string }{"role " + string(role) + ", which the manifest does not have", string(p)})
 	}
 	for _, c := range cases {
-		if err := s.refused(ctx, c.what, contract.RoleProbe, c.document, contract.CodeBadParameters); err != nil {
+		if err := s.refused(ctx, c.what, contract.RoleQuery, c.document, contract.CodeBadParameters); err != nil {
 			return "", err
 		}
 	}
@@ -229,7 +229,7 @@ func checkUnsupported(ctx context.Context, s *suite) (string, error) {
 		return "this node: " + s.unsupported, nil
 	}
 	for _, o := range s.target.Manifest.Options {
-		if !o.FromProbe {
+		if !o.FromNode {
 			continue
 		}
 		for _, role := range s.target.Manifest.AllRoles() {
@@ -240,10 +240,10 @@ func checkUnsupported(ctx context.Context, s *suite) (string, error) {
 				return "", err
 			}
 			if _, err := s.failure(ctx, d, s.o.waits.ready, contract.CodeUnsupported); err != nil {
-				return "", fmt.Errorf("option %s with a value that no probe lists: %w", o.Name, err)
+				return "", fmt.Errorf("option %s with a value that no query lists: %w", o.Name, err)
 			}
 		}
-		return "option " + o.Name + " with a value that no probe lists", nil
+		return "option " + o.Name + " with a value that no query lists", nil
 	}
 	return "", skip("the driver runs here, and has no option whose choices depend on the node")
 }

@@ -55,7 +55,7 @@ network: tcp
 roles: [client, server, relay]
 features: [duration, dscp]
 options:
-  flavour: {type: string, default: plain, from_probe: true, help: its only choice is plain}
+  flavour: {type: string, default: plain, from_node: true, help: its only choice is plain}
   number: {type: int, min: 1, max: 10, help: of no effect}
   colour: {type: string, choices: [red, green], help: of no effect}
 `
@@ -103,14 +103,14 @@ func faultyDriver(fault string) int {
 	clockFault(fault, &p, edit, out)
 	linkFault(fault, &p, edit, drop, &code)
 	switch fault {
-	case "silent-probe":
-		drop(func(e *contract.Event) bool { return p.Role == contract.RoleProbe })
+	case "silent-query":
+		drop(func(e *contract.Event) bool { return p.Role == contract.RoleQuery })
 	case "any-version":
 		edit(func(m map[string]any) { m["contract"] = 2 })
 	case "any-role":
 		edit(func(m map[string]any) {
 			if m["role"] == "router" {
-				m["role"] = "probe"
+				m["role"] = "query"
 			}
 		})
 	case "relay-tells":
@@ -257,7 +257,7 @@ func faultyDriver(fault string) int {
 		}
 	}
 	if isOfProbe(fault) {
-		d = harness.Driver{Probe: d.Probe, Packets: probePackets(fault)}
+		d = harness.Driver{Query: d.Query, Packets: probePackets(fault)}
 	}
 	return code(harness.Run([]byte(manifestOf(fault)), d, io.MultiReader(bytes.NewReader(append(bytes.TrimRight(doc, "\n"), '\n')), in), out, os.Stderr))
 }
@@ -318,7 +318,7 @@ func (f *eventFilter) hand(e *contract.Event, b []byte) error {
 func tcpDriver(fault string) harness.Driver {
 	address := func(e contract.Endpoint) string { return net.JoinHostPort(e.Address, strconv.Itoa(e.Port)) }
 	return harness.Driver{
-		Probe: func(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
+		Query: func(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 			there := "plain"
 			switch fault {
 			case "unsupported":
@@ -327,7 +327,7 @@ func tcpDriver(fault string) harness.Driver {
 				there = "other"
 			}
 			f := p.Options["flavour"]
-			if p.Role == contract.RoleProbe {
+			if p.Role == contract.RoleQuery {
 				f = there
 			}
 			if f != there && fault != "any-flavour" {

@@ -48,7 +48,7 @@ type Options struct {
 	// Only names the checks to run; empty: all.
 	Only []string
 	// Values are the driver's options in every check, as the driver sees them;
-	// where absent the manifest's defaults hold, or what the probe lists first
+	// where absent the manifest's defaults hold, or what the query lists first
 	// where it does not list the default.
 	Values map[string]any
 	// Loopback runs everything on the loopback interface, also as root; what
@@ -188,7 +188,7 @@ type suite struct {
 	limits  contract.Limits
 	command []string
 
-	unsupported string         // the driver's reason, once the probe has run
+	unsupported string         // the driver's reason, once the query has run
 	instead     map[string]any // values for defaults that this node does not have
 	procs       []*proc        // of the check that runs
 	output      []string       // breaches of the rules of output, of all processes
@@ -283,14 +283,14 @@ func (o *Options) fill() {
 }
 
 // waits are how long the suite waits for a driver beyond what the contract bounds.
-type waits struct{ probe, ready, limit, exit, stop time.Duration }
+type waits struct{ query, ready, limit, exit, stop time.Duration }
 
 // waitsOf are Linktrial's own, or all of them a given one.
 func waitsOf(given time.Duration) waits {
 	if given > 0 {
 		return waits{given, given, given, given, given}
 	}
-	return waits{contract.ProbePatience, contract.ReadyPatience, contract.LimitPatience, contract.ExitPatience, contract.StopPatience}
+	return waits{contract.QueryPatience, contract.ReadyPatience, contract.LimitPatience, contract.ExitPatience, contract.StopPatience}
 }
 
 // check runs one check, or skips it: where broken says why, or where the driver

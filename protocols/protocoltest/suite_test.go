@@ -114,7 +114,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
 	cases := []sabotage{
-		{"silent-probe", "probe", "without a ready event"},
+		{"silent-query", "query", "without a ready event"},
 		{"unexplained-127", "probe", "without an error event that says why"},
 		{"any-version", "bad-parameters", "another version"},
 		{"panics", "bad-parameters", "no error event"},

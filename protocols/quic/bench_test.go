@@ -78,7 +78,7 @@ func TestMain(m *testing.M) {
 
 // driverEnd is the driver as it is.
 func driverEnd() error {
-	if code := harness.Run(manifest, harness.Driver{Probe: probe, Listen: listen, Dial: dial}, os.Stdin, os.Stdout, os.Stderr); code != contract.ExitOK {
+	if code := harness.Run(manifest, harness.Driver{Query: query, Listen: listen, Dial: dial}, os.Stdin, os.Stdout, os.Stderr); code != contract.ExitOK {
 		return fmt.Errorf("exit code %d", code)
 	}
 	return nil

@@ -174,7 +174,7 @@ func TestLogWithoutFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		code := harness.Run(manifest, harness.Driver{Probe: probe, Listen: listen, Dial: dial}, bytes.NewReader(doc), &out, io.Discard)
+		code := harness.Run(manifest, harness.Driver{Query: query, Listen: listen, Dial: dial}, bytes.NewReader(doc), &out, io.Discard)
 		if s := out.String(); code != contract.ExitUnsupported || !strings.Contains(s, `"unsupported"`) || !strings.Contains(s, "log_folder") {
 			t.Errorf("%s: exit code %d and %s", p.Role, code, s)
 		}

@@ -32,13 +32,13 @@ import (
 var manifest []byte
 
 func main() {
-	harness.Main(manifest, harness.Driver{Probe: probe, Listen: listen, Dial: dial})
+	harness.Main(manifest, harness.Driver{Query: query, Listen: listen, Dial: dial})
 }
 
 // library is the module that carries the data.
 const library = "github.com/quic-go/quic-go"
 
-func probe(context.Context, *contract.Parameters) (*contract.Info, error) {
+func query(context.Context, *contract.Parameters) (*contract.Info, error) {
 	return &contract.Info{Implementation: implementation()}, nil
 }
 

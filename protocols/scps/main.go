@@ -27,19 +27,19 @@ import (
 var manifest []byte
 
 func main() {
-	code := harness.Run(manifest, harness.Driver{Probe: probe, Listen: listen, Dial: dial}, os.Stdin, os.Stdout, os.Stderr)
+	code := harness.Run(manifest, harness.Driver{Query: query, Listen: listen, Dial: dial}, os.Stdin, os.Stdout, os.Stderr)
 	closeAll()
 	os.Exit(code)
 }
 
-// probe also makes a client's end, which is to be there when the client connects.
-func probe(ctx context.Context, p *contract.Parameters) (*contract.Info, error) {
+// query also makes a client's end, which is to be there when the client connects.
+func query(ctx context.Context, p *contract.Parameters) (*contract.Info, error) {
 	b, err := findBuild(ctx)
 	if err != nil {
 		return nil, err
 	}
 	switch p.Role {
-	case contract.RoleProbe:
+	case contract.RoleQuery:
 		err = canMakeSite()
 	case contract.RoleClient:
 		err = prepare(ctx, p, b)

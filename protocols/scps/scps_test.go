@@ -71,7 +71,7 @@ func ask(t *testing.T, dir string, p *contract.Parameters) (*contract.Event, int
 func TestWithoutBuild(t *testing.T) {
 	dir := install(t, "", true)
 	gateway := filepath.Join(dir, gatewayName)
-	probe := &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe, Options: map[string]any{}}
+	query := &contract.Parameters{Contract: contract.Version, Role: contract.RoleQuery, Options: map[string]any{}}
 	for _, c := range []struct {
 		name, want string
 		prepare    func() error
@@ -91,7 +91,7 @@ func TestWithoutBuild(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			e, code := ask(t, dir, probe)
+			e, code := ask(t, dir, query)
 			if code != contract.ExitUnsupported || e.Code != contract.CodeUnsupported || !strings.Contains(e.Message, c.want) {
 				t.Errorf("exit code %d, %s: %s; expected unsupported with %q", code, e.Code, e.Message, c.want)
 			}
@@ -105,7 +105,7 @@ func TestInfo(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it makes network namespaces")
 	}
-	e, code := ask(t, install(t, "standin", true), &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe, Options: map[string]any{}})
+	e, code := ask(t, install(t, "standin", true), &contract.Parameters{Contract: contract.Version, Role: contract.RoleQuery, Options: map[string]any{}})
 	if code != contract.ExitOK || e.Info == nil || len(e.Info.Detail["gateway_sha256"]) != 64 || !strings.HasPrefix(e.Info.Implementation, standInMark) {
 		t.Errorf("exit code %d, %+v", code, e)
 	}

@@ -225,7 +225,7 @@ func TestKernel(t *testing.T) {
 	t.Parallel()
 	d := cxxtest.Build(t, "sctp")
 	d.Options["stack"] = "kernel"
-	events, code := d.Start(t, cxxtest.Document(t, d.Parameters(contract.RoleProbe, 0))).Wait()
+	events, code := d.Start(t, cxxtest.Document(t, d.Parameters(contract.RoleQuery, 0))).Wait()
 	if code == contract.ExitOK {
 		if info := cxxtest.Only(t, events, contract.KindReady).Info; info.Implementation != "linux-kernel" {
 			t.Errorf("info %+v", info)
@@ -239,7 +239,7 @@ func TestKernel(t *testing.T) {
 	}
 	// auto then is the userland's.
 	d.Options["stack"] = "auto"
-	events, _ = d.Start(t, cxxtest.Document(t, d.Parameters(contract.RoleProbe, 0))).Wait()
+	events, _ = d.Start(t, cxxtest.Document(t, d.Parameters(contract.RoleQuery, 0))).Wait()
 	if info := cxxtest.Only(t, events, contract.KindReady).Info; info.Implementation != "usrsctp 0.9.5.0" {
 		t.Errorf("info %+v", info)
 	}

@@ -26,20 +26,20 @@ import (
 var manifest []byte
 
 func main() {
-	code := harness.Run(manifest, harness.Driver{Probe: leastPrivilege, Relay: relay}, os.Stdin, os.Stdout, os.Stderr)
+	code := harness.Run(manifest, harness.Driver{Query: leastPrivilege, Relay: relay}, os.Stdin, os.Stdout, os.Stderr)
 	socket.Release()
 	os.Exit(code)
 }
 
-// leastPrivilege is probe of a process of its own: before anything else it gives up
+// leastPrivilege is query in a process of its own: before anything else it gives up
 // what this run has no use for.
 func leastPrivilege(ctx context.Context, p *contract.Parameters) (*contract.Info, error) {
-	if p.Role != contract.RoleProbe {
+	if p.Role != contract.RoleQuery {
 		if err := socket.Relinquish(p.Options); err != nil {
 			slog.Warn("capabilities are not given up", "error", err)
 		}
 	}
-	return probe(ctx, p)
+	return query(ctx, p)
 }
 
 // What a side can speak.
@@ -61,14 +61,14 @@ func over(p *contract.Parameters, side string) string {
 	return s
 }
 
-// probe tries the settings of both sides.
-func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
+// query tries the settings of both sides.
+func query(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 	there, err := socket.Usable()
 	if err != nil {
 		return nil, err
 	}
 	var origins map[string]string
-	if p.Role == contract.RoleProbe {
+	if p.Role == contract.RoleQuery {
 		var names []string
 		names, origins = socket.Additional(there)
 		there = append(there, names...)
@@ -81,7 +81,7 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 		i.Detail["congestion="+c] = origin
 	}
 	names := map[string]string{overTCP: "linux-kernel", overHaul: option.Implementation}
-	if p.Role == contract.RoleProbe {
+	if p.Role == contract.RoleQuery {
 		i.Implementation = names[overTCP] + ", " + names[overHaul]
 		return i, nil
 	}

@@ -20,20 +20,20 @@ import (
 var manifest []byte
 
 func main() {
-	code := harness.Run(manifest, harness.Driver{Probe: leastPrivilege, Listen: listen, Dial: dial}, os.Stdin, os.Stdout, os.Stderr)
+	code := harness.Run(manifest, harness.Driver{Query: leastPrivilege, Listen: listen, Dial: dial}, os.Stdin, os.Stdout, os.Stderr)
 	socket.Release()
 	os.Exit(code)
 }
 
-// leastPrivilege is probe of a process of its own: before anything else it gives up
+// leastPrivilege is query in a process of its own: before anything else it gives up
 // what this run has no use for.
 func leastPrivilege(ctx context.Context, p *contract.Parameters) (*contract.Info, error) {
-	if p.Role != contract.RoleProbe {
+	if p.Role != contract.RoleQuery {
 		if err := socket.Relinquish(p.Options); err != nil {
 			slog.Warn("capabilities are not given up", "error", err)
 		}
 	}
-	return probe(ctx, p)
+	return query(ctx, p)
 }
 
 func address(e contract.Endpoint) string { return net.JoinHostPort(e.Address, strconv.Itoa(e.Port)) }

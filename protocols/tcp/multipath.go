@@ -36,7 +36,7 @@ func multipathOf(p *contract.Parameters, m metrics, window int) (bool, error) {
 	if err := kernelHasMultipath(); err != nil {
 		return false, harness.Unsupported("option multipath: %w", err)
 	}
-	if p.Role != contract.RoleProbe && len(p.Paths) < 2 {
+	if p.Role != contract.RoleQuery && len(p.Paths) < 2 {
 		return true, nil // of one path: nothing is set up on the node
 	}
 	if err := mptcp.Possible(); err != nil {

@@ -373,7 +373,7 @@ func TestMultipathRefused(t *testing.T) {
 				value = "0"
 			}
 			if err = os.WriteFile("/proc/sys/net/mptcp/enabled", []byte(value), 0); err == nil {
-				_, err = probe(t.Context(), p)
+				_, err = query(t.Context(), p)
 			}
 		}); nerr != nil {
 			t.Fatal(nerr)

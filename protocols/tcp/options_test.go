@@ -73,7 +73,7 @@ func option(t *testing.T, c *conn, level, opt int) int {
 // TestOptionsReachBothEnds: the accepting socket has what the listener was given.
 func TestOptionsReachBothEnds(t *testing.T) {
 	set := map[string]any{"congestion": "reno", "nodelay": false, "mss": 1000.0, "send_buffer": 100_000.0, "receive_buffer": 200_000.0}
-	if info, err := probe(t.Context(), &contract.Parameters{Role: contract.RoleProbe}); err != nil {
+	if info, err := query(t.Context(), &contract.Parameters{Role: contract.RoleQuery}); err != nil {
 		t.Fatal(err)
 	} else if info.Detail["option_rto_max"] == "" {
 		set["rto_min"], set["rto_max"] = 20.0, 5000.0
@@ -141,7 +141,7 @@ func TestRefusedByKernel(t *testing.T) {
 		{map[string]any{"congestion": strings.Repeat("x", 100)}, "there are "},
 	} {
 		p := &contract.Parameters{Role: contract.RoleClient, Options: options(t, c.set)}
-		_, err := probe(t.Context(), p)
+		_, err := query(t.Context(), p)
 		var f *harness.Failure
 		if !errors.As(err, &f) || f.Code != contract.CodeUnsupported || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, expected unsupported with %q", c.set, err, c.want)

@@ -302,7 +302,7 @@ func TestECNSysctl(t *testing.T) {
 		var err error
 		if nerr := inside(client, func() {
 			if err = os.WriteFile("/proc/sys/net/ipv4/tcp_ecn", []byte(c.sysctl), 0); err == nil {
-				_, err = probe(t.Context(), &contract.Parameters{Role: c.role, Options: options(t, map[string]any{"ecn": c.ecn})})
+				_, err = query(t.Context(), &contract.Parameters{Role: c.role, Options: options(t, map[string]any{"ecn": c.ecn})})
 			}
 		}); nerr != nil {
 			t.Fatal(nerr)
@@ -438,7 +438,7 @@ func TestWithoutPermission(t *testing.T) {
 			done <- err
 			return
 		}
-		_, err := probe(context.Background(), &contract.Parameters{Role: contract.RoleClient, Options: map[string]any{"initial_window": int64(3)}})
+		_, err := query(context.Background(), &contract.Parameters{Role: contract.RoleClient, Options: map[string]any{"initial_window": int64(3)}})
 		done <- err
 	}()
 	err := <-done

@@ -12,8 +12,8 @@ import (
 	"linktrial/protocols/tcp/socket"
 )
 
-// probe tries every setting on a socket that is never connected.
-func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
+// query tries every setting on a socket that is never connected.
+func query(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 	there, err := socket.Usable()
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 		return nil, harness.Unsupported("open a TCP socket: %w", err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if p.Role == contract.RoleProbe {
+	if p.Role == contract.RoleQuery {
 		delete(s.Options, "congestion") // one that is missing is not the whole driver
 	}
 	if err := s.Apply(fd); err != nil {
@@ -46,7 +46,7 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 		return nil, routes
 	}
 	i := &contract.Info{Implementation: "linux-kernel", Choices: map[string][]string{"congestion": there}, Detail: map[string]string{}}
-	if p.Role == contract.RoleProbe {
+	if p.Role == contract.RoleQuery {
 		names, origins := socket.Additional(there)
 		i.Choices["congestion"] = append(there, names...)
 		for name, origin := range origins {
@@ -62,7 +62,7 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 			i.Detail["option_"+name] = "not in this kernel"
 		}
 	}
-	if p.Role == contract.RoleProbe {
+	if p.Role == contract.RoleQuery {
 		if err := kernelHasMultipath(); err != nil {
 			i.Detail["option_multipath"] = err.Error()
 		} else if err := mptcp.Possible(); err != nil {

@@ -264,7 +264,7 @@ func (r *Runner) create(ctx context.Context, protocol string, i image, p *contra
 }
 
 // newCapabilities are those that Docker Engine knows from version 23.0 on; Debian 12 has
-// 20.10. What takes them is an option of a driver, whose probe says that it is missing.
+// 20.10. What takes them is an option of a driver, whose query says that it is missing.
 var newCapabilities = []string{"CAP_BPF", "CAP_PERFMON", "CAP_CHECKPOINT_RESTORE"}
 
 // learns reports whether the engine has refused a container for one of these, which is

@@ -50,7 +50,7 @@ const (
 	LabelProtocol = "linktrial.protocol"
 	// LabelAgent is on every container of a runner, with [Config.Agent].
 	LabelAgent = "linktrial.agent"
-	// LabelRole is on a driver's container: server, client or probe; on the one
+	// LabelRole is on a driver's container: server, client or query; on the one
 	// that holds the network, "network".
 	LabelRole = "linktrial.role"
 	// LabelTransfer is on a client's container: the identity of the transfer,
@@ -222,7 +222,7 @@ func (r *Runner) remove(ctx context.Context, id string) error {
 	return nil
 }
 
-// List looks for images of drivers, pins each and probes it, in the order of
+// List looks for images of drivers, pins each and queries it, in the order of
 // the protocols' names. A driver that cannot run is in the list with the reason.
 func (r *Runner) List(ctx context.Context) ([]runner.State, error) {
 	states, err := r.Images(ctx)
@@ -231,13 +231,13 @@ func (r *Runner) List(ctx context.Context) ([]runner.State, error) {
 	}
 	for i, s := range states {
 		if s.Runs() {
-			states[i] = runner.Probe(ctx, r, s)
+			states[i] = runner.Query(ctx, r, s)
 		}
 	}
 	return states, ctx.Err()
 }
 
-// Images is List without the probes: no image is run.
+// Images is List without the queries: no image is run.
 func (r *Runner) Images(ctx context.Context) ([]runner.State, error) {
 	found, err := r.find(ctx)
 	if err != nil {

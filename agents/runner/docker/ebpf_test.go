@@ -15,7 +15,7 @@ import (
 
 // TestEBPFInContainer: the driver of TCP brings congestion controls along also in a
 // container, with the capabilities of its manifest; without them it runs, and its
-// probe says what they take.
+// query says what they take.
 func TestEBPFInContainer(t *testing.T) {
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
 		t.Skip("this kernel has no type information: ", err)

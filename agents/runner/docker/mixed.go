@@ -37,7 +37,7 @@ func NewMixed(processes *runner.Runner, cfg Config) (*Mixed, error) {
 	return &Mixed{processes: processes, cfg: cfg, images: map[string]string{}}, nil
 }
 
-// List reads and probes every driver, in the order of their names. Where an
+// List reads and queries every driver, in the order of their names. Where an
 // image is needed and no engine answers, the driver is in the list with that.
 func (e *Mixed) List(ctx context.Context) ([]runner.State, error) {
 	states, err := e.processes.List(ctx)
@@ -55,7 +55,7 @@ func (e *Mixed) List(ctx context.Context) ([]runner.State, error) {
 			continue
 		}
 		if states[i] = r.identify(ctx, s.Manifest.Name, []string{s.Manifest.Image}); states[i].Runs() {
-			states[i] = runner.Probe(ctx, r, states[i])
+			states[i] = runner.Query(ctx, r, states[i])
 		}
 	}
 	return states, ctx.Err()

@@ -87,7 +87,7 @@ func main() {
 		os.Exit(contract.ExitUnsupported)
 	}
 	switch p.Role {
-	case contract.RoleProbe:
+	case contract.RoleQuery:
 		ready()
 	case contract.RoleServer:
 		server(p, fault, ready)

@@ -36,7 +36,7 @@ func newLab(s *setting.Settings) *cobra.Command {
 		GroupID: setting.GroupLab,
 		Short:   "Bring up and remove nodes and emulated radios on this machine",
 	}
-	cmd.AddCommand(newLabUp(s), newLabDown(), newLabStatus(), newLabLink(), newLabRadios(s), newLabHold(s), newLabEmulate(s), newLabKernel(), newLabGuest(), newLabGuestAgent(s), newLabGuestProbe())
+	cmd.AddCommand(newLabUp(s), newLabDown(), newLabStatus(), newLabLink(), newLabRadios(s), newLabHold(s), newLabEmulate(s), newLabKernel(), newLabGuest(), newLabGuestAgent(s), newLabGuestQuery())
 	return cmd
 }
 

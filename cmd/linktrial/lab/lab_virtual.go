@@ -61,22 +61,22 @@ func newLabGuest() *cobra.Command {
 		Args:   cobra.ExactArgs(2),
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return guest.Main(cmd.Context(), guest.Config{Dir: args[0], Job: args[1], Agent: []string{"lab", "guest-agent"}, Emulator: []string{"lab", "emulate"}, Probe: []string{"lab", "guest-probe"}})
+			return guest.Main(cmd.Context(), guest.Config{Dir: args[0], Job: args[1], Agent: []string{"lab", "guest-agent"}, Emulator: []string{"lab", "emulate"}, Query: []string{"lab", "guest-query"}})
 		},
 	}
 }
 
-// newLabGuestProbe returns the command that probes drivers inside a guest.
-func newLabGuestProbe() *cobra.Command {
+// newLabGuestQuery returns the command that queries drivers inside a guest.
+func newLabGuestQuery() *cobra.Command {
 	return &cobra.Command{
-		Use:    "guest-probe",
-		Short:  "Probe drivers inside a guest of the virtual-time lab",
+		Use:    "guest-query",
+		Short:  "Query drivers inside a guest of the virtual-time lab",
 		Args:   cobra.NoArgs,
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var p guest.Probe
+			var p guest.Query
 			if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {
-				return fmt.Errorf("standard input of the probe: %w", err)
+				return fmt.Errorf("standard input of the query: %w", err)
 			}
 			if err := p.View.Enter(); err != nil {
 				return err
@@ -84,7 +84,7 @@ func newLabGuestProbe() *cobra.Command {
 			r := runner.New(runner.Config{Dir: p.View.DriverFolders(), Confined: true, DriverUser: p.View.User})
 			var list []guest.Driver
 			for _, name := range p.Names {
-				s := r.Probe(cmd.Context(), name)
+				s := r.Query(cmd.Context(), name)
 				list = append(list, guest.Driver{Name: name, Unsupported: s.Driver.Unsupported, Choices: s.Choices, Remarks: s.Remarks()})
 			}
 			return json.NewEncoder(os.Stdout).Encode(list)

@@ -62,7 +62,7 @@ func (r *rehearsal) virtually(ctx context.Context, text []byte, log *os.File) er
 }
 
 func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error {
-	drivers, err := v.probe(ctx)
+	drivers, err := v.query(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,9 +103,9 @@ func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error
 // [rehearsal.forgetEarlier] has aborted them.
 const abortLimit = 20 * time.Second
 
-// probe asks the drivers of the plan in a guest whether they can run there, and which
+// query asks the drivers of the plan in a guest whether they can run there, and which
 // values their options can have with its kernel.
-func (v *virtual) probe(ctx context.Context) ([]*linktrialv1.DriverState, error) {
+func (v *virtual) query(ctx context.Context) ([]*linktrialv1.DriverState, error) {
 	var names []string
 	for _, p := range v.plan.Protocols() {
 		if v.cat.Manifest(p) != nil {
@@ -116,12 +116,12 @@ func (v *virtual) probe(ctx context.Context) ([]*linktrialv1.DriverState, error)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(parent, "probe-")
+	dir, err := os.MkdirTemp(parent, "query-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	states, err := uml.Probe(ctx, uml.RunConfig{Kernel: v.kernel, Drivers: v.s.Drivers, Dir: dir, Executable: v.executable, Seed: v.plan.Seed, Logger: v.log}, names)
+	states, err := uml.Query(ctx, uml.RunConfig{Kernel: v.kernel, Drivers: v.s.Drivers, Dir: dir, Executable: v.executable, Seed: v.plan.Seed, Logger: v.log}, names)
 	if err != nil {
 		return nil, err
 	}

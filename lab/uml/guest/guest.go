@@ -37,9 +37,9 @@ type Config struct {
 	// Emulator is the command line of an emulator, in the same way; it reads a
 	// [tun.Config]. Only where faults are injected it is a process of its own.
 	Emulator []string
-	// Probe is the command line of what probes drivers, in the same way. It reads a
-	// [Probe], and writes a list of [Driver] to standard output.
-	Probe []string
+	// Query is the command line of what queries drivers, in the same way. It reads a
+	// [Query], and writes a list of [Driver] to standard output.
+	Query []string
 }
 
 // timeEvery is how often, in virtual time, the console reports the time.
@@ -96,8 +96,8 @@ func (g *guest) run(ctx context.Context) (err error) {
 	}
 	g.trace = job.Trace
 	defer service.Go(ctx, g.reportTime)()
-	if len(job.Probe) > 0 {
-		if err := g.probe(ctx, job.Probe); err != nil {
+	if len(job.Query) > 0 {
+		if err := g.query(ctx, job.Query); err != nil {
 			return err
 		}
 	}
@@ -130,21 +130,21 @@ func (g *guest) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// probe asks drivers whether they can run here, as confined as they run.
-func (g *guest) probe(ctx context.Context, drivers []string) error {
-	doc, err := json.Marshal(Probe{Names: drivers, View: g.view(radio.RoleClient)})
+// query asks drivers whether they can run here, as confined as they run.
+func (g *guest) query(ctx context.Context, drivers []string) error {
+	doc, err := json.Marshal(Query{Names: drivers, View: g.view(radio.RoleClient)})
 	if err != nil {
 		return err
 	}
-	out, err := os.Create(filepath.Join(ShareDir, ProbeFile))
+	out, err := os.Create(filepath.Join(ShareDir, QueryFile))
 	if err != nil {
 		return err
 	}
 	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, g.cfg.Probe...)
+	cmd := exec.CommandContext(ctx, program, g.cfg.Query...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = bytes.NewReader(doc), out, &said, viewed()
 	if err := errors.Join(cmd.Run(), out.Close()); err != nil {
-		return fmt.Errorf("probe drivers: %w: %.500s", err, said.Bytes())
+		return fmt.Errorf("query drivers: %w: %.500s", err, said.Bytes())
 	}
 	return nil
 }

@@ -44,16 +44,16 @@ type Job struct {
 	// Vitals is how often, in virtual time, the guest notes what its processes use, in
 	// [Sheet.VitalsFile]; 0: never.
 	Vitals time.Duration `json:"vitals_ns,omitempty"`
-	// Probe is the drivers that the guest asks, in place of runs, whether they can run
-	// in it; what they say is then in [ProbeFile].
-	Probe []string `json:"probe,omitempty"`
+	// Query is the drivers that the guest asks, in place of runs, whether they can run
+	// in it; what they say is then in [QueryFile].
+	Query []string `json:"query,omitempty"`
 }
 
-// ProbeFile, in the shared folder, has a list of [Driver] in JSON.
-const ProbeFile = "drivers.json"
+// QueryFile, in the shared folder, has a list of [Driver] in JSON.
+const QueryFile = "drivers.json"
 
-// Probe is what "lab guest-probe" reads from standard input, as one JSON document.
-type Probe struct {
+// Query is what "lab guest-query" reads from standard input, as one JSON document.
+type Query struct {
 	View  View     `json:"view"`
 	Names []string `json:"names"` // of drivers
 }
@@ -66,7 +66,7 @@ type Driver struct {
 	Remarks     map[string]string   `json:"remarks,omitempty"`     // "option=value": where it comes from, or why it cannot be had
 }
 
-// ParseDrivers reads a [ProbeFile].
+// ParseDrivers reads a [QueryFile].
 func ParseDrivers(b []byte) ([]Driver, error) {
 	var list []Driver
 	if err := json.Unmarshal(b, &list); err != nil {

@@ -26,7 +26,7 @@ func TestParametersAgree(t *testing.T) {
 	d := cxxtest.Build(t, "cxxtcp")
 	server := `{"contract":2,"role":"server","local":{"address":"127.0.0.1","port":%d},"device":"lo","options":{},"limits":{"connect_ms":500,"transfer_ms":500},"sample_interval_ms":100}`
 	documents := []string{
-		`{"contract":2,"role":"probe","options":{}}`,
+		`{"contract":2,"role":"query","options":{}}`,
 		fmt.Sprintf(server, cxxtest.FreePort(t)),
 		fmt.Sprintf(`{"contract":2,"role":"client","remote":{"address":"127.0.0.1","port":%d},"local":{"address":"127.0.0.1"},"device":"lo","options":{},"transfer":{"id":%q,"size_bytes":5,"duration_ms":100},"limits":{"connect_ms":500,"transfer_ms":500},"sample_interval_ms":100}`, cxxtest.FreePort(t), cxxtest.Transfer),
 	}

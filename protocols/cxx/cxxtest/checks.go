@@ -21,11 +21,11 @@ func CheckGarbage(t *testing.T, d *Driver) {
 		t.Run(name, func(t *testing.T) { refused(t, d, []byte(document)) })
 	}
 	// Bytes turned over at random: whatever it makes of them, the driver ends by
-	// itself, with lines that are events. As a probe, it opens nothing.
-	probe := Document(t, d.Parameters(contract.RoleProbe, 7000))
+	// itself, with lines that are events. As a query, it opens nothing.
+	query := Document(t, d.Parameters(contract.RoleQuery, 7000))
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 60 {
-		b := bytes.Clone(probe)
+		b := bytes.Clone(query)
 		for range 1 + rnd.IntN(4) {
 			b[rnd.IntN(len(b))] = byte(rnd.Uint32())
 		}
@@ -107,7 +107,7 @@ func refused(t *testing.T, d *Driver, document []byte) {
 func CheckOptions(t *testing.T, d *Driver) {
 	try := func(name string, value any, taken bool) {
 		t.Helper()
-		p := d.Parameters(contract.RoleProbe, 0)
+		p := d.Parameters(contract.RoleQuery, 0)
 		p.Options[name] = value
 		document := Document(t, p)
 		if !taken {

@@ -270,9 +270,9 @@ func CheckConnect(t *testing.T, d *Driver, nobodyListens contract.Code) {
 		expectError(t, d.Start(t, Document(t, p)), contract.CodeListenFailed)
 		server.stop(t)
 	})
-	t.Run("probe", func(t *testing.T) {
+	t.Run("query", func(t *testing.T) {
 		t.Parallel()
-		events, code := d.Start(t, Document(t, d.Parameters(contract.RoleProbe, 0))).Wait()
+		events, code := d.Start(t, Document(t, d.Parameters(contract.RoleQuery, 0))).Wait()
 		if code != contract.ExitOK || Only(t, events, contract.KindReady).Info.Implementation == "" {
 			t.Errorf("exit code %d", code)
 		}

@@ -48,7 +48,7 @@ class SctpBackend : public Backend {
     return table;
   }
 
-  Info probe(const Parameters& p) override {
+  Info query(const Parameters& p) override {
     choose(p);
     Info info = stack_->info();
     std::string why;

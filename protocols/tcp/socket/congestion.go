@@ -77,7 +77,7 @@ func setCongestionOfAll(fd int, name string) error {
 	return nil
 }
 
-// Where a congestion control comes from, as information on connections and probes has it.
+// Where a congestion control comes from, as information on connections and queries has it.
 const (
 	FromKernel = "the kernel's own"
 	FromModule = "the kernel's own, a module that the first run loads"
@@ -115,7 +115,7 @@ func Usable() ([]string, error) {
 
 // Additional lists the congestion controls that this process may set beyond the
 // [Usable] ones, and says of each that can be brought along where it comes from
-// here, or why it cannot be had. It takes tens of milliseconds, and is for probes alone;
+// here, or why it cannot be had. It takes tens of milliseconds, and is for queries alone;
 // nothing stays registered.
 func Additional(usable []string) (names []string, origins map[string]string) {
 	origins = map[string]string{}
@@ -139,7 +139,7 @@ func Additional(usable []string) (names []string, origins map[string]string) {
 }
 
 // loadable reports whether the kernel loads a module with the congestion control when
-// this process asks for it. Asking would load it, and a probe changes nothing.
+// this process asks for it. Asking would load it, and a query changes nothing.
 func loadable(name string) bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var have [2]unix.CapUserData

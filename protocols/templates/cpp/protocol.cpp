@@ -167,7 +167,7 @@ class TcpBackend : public Backend {
     return table;
   }
 
-  Info probe(const Parameters&) override { return {"linux-kernel", {}, {}}; }
+  Info query(const Parameters&) override { return {"linux-kernel", {}, {}}; }
   std::unique_ptr<Listener> listen(const Parameters& p) override { return std::make_unique<TcpListener>(p); }
 
   std::unique_ptr<Stream> connect(const Parameters& p, Nanoseconds deadline, const std::atomic<bool>& stop) override {

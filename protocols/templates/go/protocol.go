@@ -24,12 +24,12 @@ var manifest = contract.Manifest{
 }
 
 func main() {
-	harness.Drive(&manifest, harness.Driver{Probe: probe, Listen: listen, Dial: dial})
+	harness.Drive(&manifest, harness.Driver{Query: query, Listen: listen, Dial: dial})
 }
 
-// probe reports what would carry the data on this node. harness.Unsupported says why
+// query reports what would carry the data on this node. harness.Unsupported says why
 // nothing can.
-func probe(context.Context, *contract.Parameters) (*contract.Info, error) {
+func query(context.Context, *contract.Parameters) (*contract.Info, error) {
 	return &contract.Info{Implementation: "linux-kernel"}, nil
 }
 
@@ -118,7 +118,7 @@ func keepLittleUnsent(c *net.TCPConn) error {
 // Sample fills in what the protocol knows of itself; sent_bytes is there already.
 func (c *conn) Sample(*contract.Sample, bool) {}
 
-// Info adds nothing to what probe said.
+// Info adds nothing to what query said.
 func (c *conn) Info() *contract.Info { return nil }
 
 // Close closes in order: what was written still arrives.

@@ -26,10 +26,10 @@ def parse(text, option):  # option reports whether a protocol takes a value of a
     whole = lambda v, low, high: type(v) is int and low <= v <= high
     try:
         p = json.loads(text)
-        need(whole(p["contract"], 2, 2) and p["role"] in ("probe", "server", "client"), "contract or role")
+        need(whole(p["contract"], 2, 2) and p["role"] in ("query", "server", "client"), "contract or role")
         for name, value in p.setdefault("options", {}).items():
             need(option(name, value), "option %.40r" % name)
-        if p["role"] != "probe":
+        if p["role"] != "query":
             here = p["local" if p["role"] == "server" else "remote"]
             need(ipaddress.ip_address(here["address"]) and "%" not in here["address"] and whole(here["port"], 1, 65535), "address or port")
         if p["role"] == "client":

@@ -112,7 +112,7 @@ def server(p):
         thread.join()
     return 0
 
-def probe(p):
+def query(p):
     event("ready", info=INFO)
     return 0
 
@@ -120,4 +120,4 @@ try:
     p = parse(STDIN.readline(1 << 20), option)
 except Failure as e:
     sys.exit(fail(e))
-sys.exit({"probe": probe, "client": client, "server": server}[p["role"]](p))
+sys.exit({"query": query, "client": client, "server": server}[p["role"]](p))

@@ -29,10 +29,10 @@ class UdtBackend : public Backend {
     return table;
   }
 
-  // Every role probes before it is ready. The clock is chosen here, because the
+  // Every role asks this before it is ready. The clock is chosen here, because the
   // library takes 100 ms to measure the counter's frequency, which is no time to
   // connect.
-  Info probe(const Parameters& p) override {
+  Info query(const Parameters& p) override {
     if (p.options.text("clock", "system") == "tsc") {
       use_time_stamp_counter();
     } else {

@@ -111,7 +111,7 @@ class TcpBackend : public Backend {
     static const std::vector<Option> table = {{"write_unit", Option::Type::kSize, {}, 1, 65536}};
     return table;
   }
-  Info probe(const Parameters&) override { return Info{"linux-kernel", {}, {}}; }
+  Info query(const Parameters&) override { return Info{"linux-kernel", {}, {}}; }
 
   std::unique_ptr<Listener> listen(const Parameters& p) override {
     Address local = parse_address(p.local, "local");

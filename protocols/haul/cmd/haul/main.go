@@ -18,10 +18,10 @@ import (
 var manifest []byte
 
 func main() {
-	harness.Main(manifest, harness.Driver{Probe: probe, Listen: listen, Dial: dial})
+	harness.Main(manifest, harness.Driver{Query: query, Listen: listen, Dial: dial})
 }
 
-func probe(context.Context, *contract.Parameters) (*contract.Info, error) {
+func query(context.Context, *contract.Parameters) (*contract.Info, error) {
 	return &contract.Info{Implementation: option.Implementation}, nil
 }
 

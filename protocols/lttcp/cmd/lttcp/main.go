@@ -17,7 +17,7 @@ import (
 var manifest []byte
 
 func main() {
-	harness.Main(manifest, harness.Driver{Probe: probe, Listen: listen, Dial: dial})
+	harness.Main(manifest, harness.Driver{Query: query, Listen: listen, Dial: dial})
 }
 
 // implementation is the version of the protocol, which both ends have to have.
@@ -27,7 +27,7 @@ const implementation = "lttcp 1"
 // when the time is up would be sent all the same.
 const openQueue = 64 << 10
 
-func probe(context.Context, *contract.Parameters) (*contract.Info, error) {
+func query(context.Context, *contract.Parameters) (*contract.Info, error) {
 	return &contract.Info{Implementation: implementation}, nil
 }
 

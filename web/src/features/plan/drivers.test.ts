@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { NodeSchema } from '@/gen/linktrial/v1/operator_pb'
 import { choicesOf, expects, type DriverOption } from './drivers'
 
-const congestion: DriverOption = { name: 'congestion', type: 'string', help: '', from_probe: true }
+const congestion: DriverOption = { name: 'congestion', type: 'string', help: '', from_node: true }
 const node = (name: string, role: string, choices: string) =>
   create(NodeSchema, { name, role, drivers: [{ name: 'tcp', choices: { congestion: choices } }] })
 

@@ -8,7 +8,7 @@ export interface DriverOption {
   default?: string | number | boolean
   help: string
   choices?: string[]
-  from_probe?: boolean
+  from_node?: boolean
   min?: number
   max?: number
 }
@@ -32,7 +32,7 @@ export interface Choice {
 
 /**
  * The values of an option: the manifest's closed list, or what the nodes'
- * probes have found. Relays run no driver of their own unless flows start there.
+ * queries have found. Relays run no driver of their own unless flows start there.
  */
 export function choicesOf(
   option: DriverOption,
@@ -41,7 +41,7 @@ export function choicesOf(
   here: Record<string, string> = {},
 ): Choice[] {
   if (option.choices?.length) return option.choices.map((value) => ({ value, lacking: [] }))
-  if (!option.from_probe) return []
+  if (!option.from_node) return []
   const split = (s: string | undefined) =>
     (s ?? '')
       .split(',')
