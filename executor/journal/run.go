@@ -148,7 +148,7 @@ type Interface struct {
 type Driver struct {
 	Name           string `json:"name"`
 	Version        string `json:"version"`
-	Implementation string `json:"implementation"` // as its probe reports
+	Implementation string `json:"implementation"` // as the driver reports
 	SHA256         string `json:"sha256"`         // of the program
 	// Digest is of all that the driver is made of, as run sheets name it.
 	Digest      string            `json:"digest,omitempty"`

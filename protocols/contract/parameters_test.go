@@ -11,7 +11,7 @@ const (
 	goodClient = `{"contract":2,"role":"client","local":{"address":"10.77.0.1"},"remote":{"address":"10.77.0.3","port":7001},` +
 		`"transfer":{"id":"` + vectorID + `","size_bytes":1024,"seed":"18446744073709551615"},"options":{"a":1},"limits":{"connect_ms":1,"transfer_ms":1}}`
 	goodRelay = `{"contract":2,"role":"relay","local":{"address":"10.77.0.2","port":7101},"remote":{"address":"10.77.0.3","port":7001},"options":{},"limits":{"connect_ms":1,"transfer_ms":1}}`
-	goodProbe = `{"contract":2,"role":"probe"}`
+	goodQuery = `{"contract":2,"role":"query"}`
 )
 
 func TestParseParameters(t *testing.T) {
@@ -30,7 +30,7 @@ func TestParseParameters(t *testing.T) {
 	if p, err = ParseParameters([]byte(logs)); err != nil || p.LogFile(vectorID, "sqlog") != "/var/logs/"+vectorID+".client.sqlog" {
 		t.Errorf("read %+v, %v", p, err)
 	}
-	for _, good := range []string{goodProbe, goodRelay} {
+	for _, good := range []string{goodQuery, goodRelay} {
 		if _, err = ParseParameters([]byte(good)); err != nil {
 			t.Error(err)
 		}
@@ -43,7 +43,7 @@ func TestParseParameters(t *testing.T) {
 	}
 	for s, want := range map[string]string{
 		``:                                "parameters:",
-		goodProbe + goodProbe:             "parameters:",
+		goodQuery + goodQuery:             "parameters:",
 		`{"role":"query"}`:                "contract version 0",
 		`{"contract":1,"role":"query"}`:   "contract version 1",
 		`{"contract":2,"role":"client "}`: "role",
@@ -78,7 +78,7 @@ func TestParseParameters(t *testing.T) {
 
 // FuzzParseParameters: what is taken can be written and is taken again, the same.
 func FuzzParseParameters(f *testing.F) {
-	for _, s := range []string{goodServer, goodClient, goodRelay, goodProbe, strings.Replace(goodClient, `"seed"`, `"duration_ms":1,"seed"`, 1)} {
+	for _, s := range []string{goodServer, goodClient, goodRelay, goodQuery, strings.Replace(goodClient, `"seed"`, `"duration_ms":1,"seed"`, 1)} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

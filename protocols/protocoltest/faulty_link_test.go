@@ -73,7 +73,7 @@ func refuses(fault string, doc []byte) bool {
 	if fault == "refuses-unknown-fields-within" {
 		looked = []any{fields["local"], fields["limits"]}
 	}
-	if fields["role"] == "probe" && len(looked) > 1 {
+	if fields["role"] == "query" && len(looked) > 1 {
 		return false
 	}
 	for _, in := range looked {

@@ -115,7 +115,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 	t.Parallel()
 	cases := []sabotage{
 		{"silent-query", "query", "without a ready event"},
-		{"unexplained-127", "probe", "without an error event that says why"},
+		{"unexplained-127", "query", "without an error event that says why"},
 		{"any-version", "bad-parameters", "another version"},
 		{"panics", "bad-parameters", "no error event"},
 		{"any-role", "bad-parameters", "an unknown role"},
@@ -327,7 +327,7 @@ func TestUnsupported(t *testing.T) {
 	}
 	for _, c := range r.Checks {
 		want := Skipped
-		if checkNamed(c.Name).here() && c.Name != "probe" {
+		if checkNamed(c.Name).here() && c.Name != "query" {
 			want = Passed
 		}
 		if c.Outcome != want {
@@ -383,8 +383,8 @@ func TestRunEndsWithContext(t *testing.T) {
 // TestSelected: the checks that always run are counted once, named or not.
 func TestSelected(t *testing.T) {
 	m := &contract.Manifest{}
-	for _, only := range [][]string{{"size-1"}, {"size-1", "probe"}, {"size-1", "size-1", "manifest"}} {
-		if got := Selected(m, only); !slices.Equal(got, []string{"manifest", "probe", "size-1"}) {
+	for _, only := range [][]string{{"size-1"}, {"size-1", "query"}, {"size-1", "size-1", "manifest"}} {
+		if got := Selected(m, only); !slices.Equal(got, []string{"manifest", "query", "size-1"}) {
 			t.Errorf("only %q: %q", only, got)
 		}
 	}
