@@ -90,7 +90,7 @@ func TestUnknownCommand(t *testing.T) {
 		"plan nonsense":           `unknown command "nonsense" for "linktrial plan". Its commands are: check, delete, explain,`,
 		"run pasue x-1":           `unknown command "pasue" for "linktrial run". Did you mean pause? Its commands are: abort,`,
 		"run nonsense":            "Its commands are: abort, commands, continue, exclude, include, list, pause, repeat, resume, skip, start",
-		"nonsense":                `unknown command "nonsense" for "linktrial". Its commands are: agent, audit, audit-run, backup,`,
+		"nonsense":                `unknown command "nonsense" for "linktrial". Its commands are: agent, audit-log, audit-run, backup,`,
 		"nods":                    "Did you mean node or nodes?",
 		"install-bundle nonsense": "Its commands are: check, check-images, create, key, sign, sign-images",
 		"backup create extra":     `unknown command "extra"`,

@@ -82,7 +82,7 @@ var allowed = map[string][]string{
 	"executor/journal/":        {"executor/runsheet", "protocols/contract", "internal/"},
 	"executor/replay/":         {"executor/journal", "internal/"},
 	"executor/driver/":         {"executor/journal", "protocols/contract", "internal/"},
-	"executor/credible/":        {"executor/journal", "protocols/contract", "internal/"},
+	"executor/credible/":       {"executor/journal", "protocols/contract", "internal/"},
 	"agents/":                  {"executor/", "protocols/contract", "internal/"}, // testdata
 	"agents/agent/":            {"agents/", "executor/", "protocols/contract", "api/gen/", "internal/"},
 	"agents/session/":          {"agents/identity", "agents/silence", "executor/journal", "api/gen/", "internal/"},
