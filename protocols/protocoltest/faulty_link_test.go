@@ -24,7 +24,7 @@ import (
 var linkFaults = []sabotage{
 	{"server-binds-all", "local-address", "but a client also reached it at"},
 	{"client-binds-none", "local-address", "of its packets came from"},
-	{"refuses-unknown-fields", "unknown-fields", "a probe with fields that the contract does not have"},
+	{"refuses-unknown-fields", "unknown-fields", "a query with fields that the contract does not have"},
 	{"refuses-unknown-fields-within", "unknown-fields", "a server with fields that the contract does not have"},
 	{"asks-again-when-refused", "refused", "the network says so; limits.connect_ms is 60000: the client has not ended"},
 	{"refused-is-timeout", "refused", "said connect-timeout"},
