@@ -146,6 +146,9 @@ func (n *relayNetwork) namespace(name string) {
 	run("add")
 	n.t.Cleanup(func() { run("delete") })
 	n.ip(name, "link set lo up")
+	// A preflight in the seconds after an interface came up would find its questions for
+	// IPv6 routers and neighbours on the radio.
+	n.do(name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
 }
 
 // plug connects an interface of a node with a bridge, at 2 Mbit/s where that is a radio's.
