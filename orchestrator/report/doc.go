@@ -27,6 +27,7 @@
 //
 // A run's trials as samples, and metrics of them:
 //
+//   - delivery: when the payload was there, over failed trials too
 //   - estimate: a metric with its variance
 //   - bound: Ideal and the coded bound
 //   - observe: what the trials of a treatment gave

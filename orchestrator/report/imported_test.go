@@ -96,17 +96,48 @@ func TestReadImportWrittenOtherwise(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// compared gives a dataset runs of several treatments, over unnamed radios.
+func compared(t *testing.T, ds *report.Dataset) {
+	t.Helper()
+	ds.Runs = reporttest.Swept().Runs
+	for i := range ds.Runs {
+		r := &ds.Runs[i]
+		r.ID, r.Place = fmt.Sprintf("their4xq-%d", 1+i), journal.PlaceUnnamed
+		sheet, err := r.Sheet.Encode()
+		require.NoError(t, err)
+		r.SheetHash = runsheet.Hash(sheet)
+	}
+}
+
+// An export from before there were times to delivery concluded from averages, which is no
+// difference. One with times to delivery has today's conclusions.
+func TestReadImportOfEarlierConclusions(t *testing.T) {
+	var tree map[string]any
+	require.NoError(t, json.Unmarshal([]byte(exported(t, func(ds *report.Dataset) { compared(t, ds) })), &tree))
+	table := tree["tables"].([]any)[0].(map[string]any)
+	require.Contains(t, table, "conclusion")
+	table["conclusion"] = "A leads B by 20 %: decided."
+	read := func() error {
+		b, err := json.Marshal(tree)
+		require.NoError(t, err)
+		_, err = report.ReadImport(b)
+		return err
+	}
+	require.ErrorContains(t, read(), "conclusion is ")
+	for _, r := range table["rows"].([]any) {
+		delete(r.(map[string]any), "delivery")
+	}
+	require.NoError(t, read())
+}
+
 // An export of an earlier version, which called values figures, is read, and says what it
 // said in the words of today, once.
 func TestReadImportOfEarlierWords(t *testing.T) {
 	now := exported(t, func(ds *report.Dataset) {
-		ds.Runs, ds.Notes = reporttest.Swept().Runs, []string{"The plan's published values are left out, as it does not read with today's radios, topologies and drivers: x"}
+		ds.Notes = []string{"The plan's published values are left out, as it does not read with today's radios, topologies and drivers: x"}
+		compared(t, ds)
 		for i := range ds.Runs {
 			r := &ds.Runs[i]
-			r.ID, r.Place = fmt.Sprintf("their4xq-%d", 1+i), journal.PlaceUnnamed
-			sheet, err := r.Sheet.Encode()
-			require.NoError(t, err)
-			r.SheetHash = runsheet.Hash(sheet)
 			for k := range r.Trials {
 				tr := &r.Trials[k]
 				a := &tr.Attempts[len(tr.Attempts)-1]

@@ -62,6 +62,50 @@ func observe(t *Trial, a *Attempt, least time.Duration) observation {
 	return o
 }
 
+// delivered is what became of a trial that tells of its protocol, whatever its outcome.
+type delivered struct {
+	iteration int
+	wait      stats.Wait // seconds from the first attempt to connect until the payload was there
+	bytes     int64      // delivered
+	spent     float64    // seconds, of all attempts that tell of the protocol
+}
+
+// horizon is until when a delivery is waited for: the limit of a transfer. 0: nobody knows it,
+// or times bound the transfers of the trial, which end whether or not anything was delivered.
+func (r *Run) horizon(t *Trial) time.Duration {
+	if r.Sheet == nil {
+		return 0
+	}
+	if t.Index >= 0 && t.Index < len(r.Sheet.Trials) {
+		for _, f := range r.Sheet.Trials[t.Index].Flows {
+			if f.Duration > 0 || f.Session > 0 {
+				return 0
+			}
+		}
+	}
+	return r.Sheet.Limits.Transfer
+}
+
+// deliver is when the payload of an ended trial that is not excluded was there. What earlier
+// attempts took that the protocol failed was waited for, too; those that were invalid were
+// not the protocol's. A protocol that gave up never delivers: it counts as waited for up to
+// the horizon, however early it failed, or giving up early would look like delivering later.
+func deliver(t *Trial, horizon time.Duration) delivered {
+	d := delivered{iteration: t.Iteration, wait: stats.Wait{Time: horizon.Seconds()}}
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		last := i == len(t.Attempts)-1
+		switch {
+		case last && a.Valid():
+			d.spent += (a.Connect + a.Elapsed).Seconds()
+			d.wait, d.bytes = stats.Wait{Time: d.spent, Came: true}, a.SizeBytes
+		case last || a.hasOutcome():
+			d.spent += a.Duration.Seconds()
+		}
+	}
+	return d
+}
+
 // least is the least time that the emulated radios need for the one flow of an
 // attempt; 0 where they are not known.
 func (r *Run) least(t *Trial, a *Attempt) time.Duration {
@@ -84,8 +128,10 @@ func known(d time.Duration) float64 {
 type sample struct {
 	trials, failed, excluded, notEnded, extra int
 
-	failures []Failure
-	valid    []observation // in the order of the sheet
+	failures   []Failure
+	valid      []observation // in the order of the sheet
+	deliveries []delivered   // of the valid and the failed, in that order; none where there is no horizon
+	horizon    float64       // seconds
 }
 
 func takeSample(r *Run, trials []*Trial) sample {
@@ -98,16 +144,19 @@ func takeSample(r *Run, trials []*Trial) sample {
 				count[Failure{Verdict: a.Verdict, Reason: a.Why()}]++
 			}
 		}
-		a := t.last()
+		a, ended := t.last(), true
 		switch {
 		case a != nil && a.Valid():
 			s.valid = append(s.valid, observe(t, a, r.least(t, a)))
 		case t.Verdict == "" || a != nil && r.Waits(a):
-			s.notEnded++
+			s.notEnded, ended = s.notEnded+1, false
 		case t.excluded():
-			s.excluded++
+			s.excluded, ended = s.excluded+1, false
 		default:
 			s.failed++
+		}
+		if h := r.horizon(t); ended && h > 0 {
+			s.horizon, s.deliveries = h.Seconds(), append(s.deliveries, deliver(t, h))
 		}
 	}
 	for f, n := range count {

@@ -49,6 +49,7 @@ func summarizeRun(r *Run, published []PublishedRow, reference string, bootstrap 
 			row.BootstrapCI = interval(stats.Bootstrap{Seed: seed, Stream: stream(treatment.Name)}.Mean(s.values(rateOf), level))
 		}
 		s.fillFlows(&row, r.Sheet)
+		s.fillDelivery(&row)
 		if p := slices.IndexFunc(published, func(p PublishedRow) bool {
 			return !r.Unnamed() && p.Radio == t.Radio && p.Topology == t.Topology && p.Treatment == row.Treatment &&
 				(p.Group == "" || p.Group == t.Group) && plan.Meets(&r.Sheet.Cell, p.Where)
@@ -212,6 +213,7 @@ func compareRows(t *RunTable, samples []sample) {
 	if ref < 0 {
 		return
 	}
+	compareDeliveries(t, samples, ref)
 	var rows []*Row
 	var ps []float64
 	rates, times, wholes := samples[ref].by(rateOf), samples[ref].by(elapsedOf), samples[ref].by(wholeOf)

@@ -120,7 +120,7 @@ func TestExcludedTrials(t *testing.T) {
 		t.Errorf("counts %+v", row)
 	}
 	near(t, "failed share", row.FailedShare, 0.5)
-	if want := "2 of 8 trials failed; 4 of 8 trials excluded; "; !strings.HasPrefix(row.Troubles(), want) {
+	if want := "2 of 8 trials failed, so that the average is of 2 of 4; 4 of 8 trials excluded; "; !strings.HasPrefix(row.Troubles(), want) {
 		t.Errorf("%q, expected %q first", row.Troubles(), want)
 	}
 }

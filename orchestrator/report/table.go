@@ -122,6 +122,41 @@ type Row struct {
 
 	Comparison *Comparison `json:"comparison,omitempty"`
 	Published  *Published  `json:"published,omitempty"`
+	// Delivery is when the payload was there, over all trials that tell of the protocol;
+	// nil: none has, times bound the transfers, or the sheet is not known.
+	Delivery *Delivery `json:"delivery,omitempty"`
+}
+
+// Delivery is the time from the first attempt to connect until the payload was there, over
+// valid and failed trials alike: one that failed was not delivered by the horizon, which is
+// the limit of a transfer.
+type Delivery struct {
+	Trials         int      `json:"trials"` // valid and failed
+	HorizonSeconds float64  `json:"horizon_s"`
+	Share          *float64 `json:"share"`      // delivered by the horizon
+	ShareCI        *Range   `json:"share_ci95"` // Wilson
+	// MeanSeconds is the restricted mean: of the time or the horizon, whichever is shorter.
+	MeanSeconds *float64 `json:"mean_s"`
+	MeanCI      *Range   `json:"mean_ci95_s"` // Student's t, by Greenwood's variance
+	// MedianSeconds is by when half were delivered (Kaplan and Meier); nil: fewer were by the
+	// horizon. Its interval is that of Brookmeyer and Crowley; an end of nil is beyond it.
+	MedianSeconds *float64 `json:"median_s"`
+	MedianLow     *float64 `json:"median_ci95_low_s"`
+	MedianHigh    *float64 `json:"median_ci95_high_s"`
+	// GoodputKBps is what all these trials delivered over the time that they took.
+	GoodputKBps *float64            `json:"goodput_kb_per_s"`
+	Difference  *DeliveryDifference `json:"difference,omitempty"`
+}
+
+// DeliveryDifference holds restricted means against the reference's, over the iterations in
+// which both treatments have a valid or a failed trial.
+type DeliveryDifference struct {
+	Reference     string   `json:"reference"`
+	Pairs         int      `json:"pairs"`
+	SoonerSeconds *float64 `json:"sooner_s"` // than the reference; negative: later
+	SoonerCI      *Range   `json:"sooner_ci95_s"`
+	P             *float64 `json:"sooner_t_p"` // Student's for pairs, which SoonerCI inverts
+	PHolm         *float64 `json:"sooner_t_p_holm"`
 }
 
 // FlowShare is one treatment's flows in trials of several treatments.

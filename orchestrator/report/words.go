@@ -89,6 +89,9 @@ func HasIdeal(r *Row) bool { return r.ShareOfIdeal != nil }
 // HasCodedBound: see [HasComparison].
 func HasCodedBound(r *Row) bool { return r.ShareOfCodedBound != nil }
 
+// HasDelivery: see [HasComparison].
+func HasDelivery(r *Row) bool { return r.Delivery != nil }
+
 // ValidOf is "9/10".
 func (r *Row) ValidOf() string { return fmt.Sprintf("%d/%d", r.Valid, r.Trials) }
 
@@ -127,7 +130,11 @@ func (r *Row) Crashes() (n int) {
 func (r *Row) Troubles() string {
 	var parts []string
 	if r.Failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s failed", r.Failed, wording.Plural(r.Trials, "trial", "trials")))
+		text := fmt.Sprintf("%d of %s failed", r.Failed, wording.Plural(r.Trials, "trial", "trials"))
+		if r.Valid > 0 {
+			text += fmt.Sprintf(", so that the average is of %d of %d", r.Valid, r.Valid+r.Failed)
+		}
+		parts = append(parts, text)
 	}
 	if r.Excluded > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %s excluded", r.Excluded, wording.Plural(r.Trials, "trial", "trials")))

@@ -104,6 +104,22 @@ func tablesOf(t testing.TB, c *clients, id string) (tables []report.RunTable, ds
 	return x.Tables, ds
 }
 
+// sameDelivery holds a treatment's times to delivery against those of the table.
+func sameDelivery(t *testing.T, want *report.Delivery, got *linktrialv1.Delivery) {
+	t.Helper()
+	require.EqualValues(t, want.Trials, got.Trials)
+	require.Equal(t, []float64{want.HorizonSeconds, *want.Share, want.ShareCI.Low, want.ShareCI.High, *want.MeanSeconds, want.MeanCI.Low, want.MeanCI.High, *want.GoodputKBps * unit.KB},
+		[]float64{got.Horizon, got.Share, got.ShareLow, got.ShareHigh, got.Mean, *got.MeanLow, *got.MeanHigh, *got.Goodput})
+	require.Equal(t, []*float64{want.MedianSeconds, want.MedianLow, want.MedianHigh}, []*float64{got.Median, got.MedianLow, got.MedianHigh})
+	if want.Difference == nil {
+		require.Nil(t, got.Sooner)
+		return
+	}
+	require.EqualValues(t, want.Difference.Pairs, got.Pairs)
+	require.Equal(t, []*float64{want.Difference.SoonerSeconds, &want.Difference.SoonerCI.Low, &want.Difference.SoonerCI.High, want.Difference.P, want.Difference.PHolm},
+		[]*float64{got.Sooner, got.SoonerLow, got.SoonerHigh, got.SoonerP, got.SoonerPHolm})
+}
+
 // Every value of a summary equals the one in the table, marks included.
 func TestSummaryEqualsTheTable(t *testing.T) {
 	c, r, conn := withResults(t, synthetic.Shape{ID: "alpha", Runs: 2, Iterations: 30, Treatments: 3, Samples: 1}, synthetic.Shape{ID: "beta", Runs: 1, Iterations: 4, Treatments: 2, Samples: 1})
@@ -140,6 +156,7 @@ func TestSummaryEqualsTheTable(t *testing.T) {
 			require.Equal(t, *w.ConnectSeconds, g.ConnectAverage)
 			require.Equal(t, w.Retransmits, g.RetransmitsAverage)
 			require.Equal(t, w.Timeouts, g.TimeoutsAverage)
+			sameDelivery(t, w.Delivery, g.Delivery)
 			if w.Comparison == nil {
 				require.Nil(t, g.Ratio)
 				continue

@@ -280,6 +280,29 @@ test('the table is the one of the command line', async () => {
   expect(sorted).toEqual([...sorted].sort((a, b) => b - a))
 })
 
+test('times to delivery are those of the command line, over failed trials too', async () => {
+  const page = await s.open(`/results?ids=${ids[0]}&tab=table`)
+  const section = page.getByRole('region', { name: 'Time to delivery' })
+  await section.waitFor()
+  const told = JSON.parse(s.linktrial('results', ids[0]!, '--format', 'json')) as {
+    tables: { rows: { label: string; delivery?: { share: number; mean_s: number; horizon_s: number } }[] }[]
+  }
+  const theirs = told.tables
+    .flatMap((t) => t.rows)
+    .flatMap((r) => (r.delivery ? [{ label: r.label, ...r.delivery }] : []))
+  expect(theirs.length).toBeGreaterThan(3)
+  expect(theirs.some((d) => d.share < 1 && d.mean_s > 0)).toBe(true)
+  const rows = section.locator('tbody tr')
+  expect(await rows.count()).toBe(theirs.length)
+  for (const [i, d] of theirs.entries()) {
+    expect(await rows.nth(i).getByRole('rowheader').innerText()).toContain(d.label)
+    const mean = await rows.nth(i).getByRole('cell').nth(1).innerText()
+    expect(Math.abs(Number(mean.split('\n')[0]) - d.mean_s)).toBeLessThan(Math.max(0.006, d.mean_s / 1000))
+  }
+  await section.scrollIntoViewIfNeeded()
+  await shotBoth(page, 'results-delivery')
+})
+
 /** The numbers at the axes of a figure's file: texts that are a number and its unit. */
 const ticks = (svg: string) =>
   [...svg.matchAll(/<text[^>]*>([−-]?[\d.]+)(?:k|M)?(?: ?(?:s|%|ms))?<\/text>/g)].map((m) => m[1]!)

@@ -271,6 +271,52 @@ func (c *summaryList) laterColumns() {
 	c.number("difference_t_p", func(r summaryRow) *float64 { return r.comparison.DifferenceP })
 	c.add("driver_crashes", func(r summaryRow) string { return whole(r.Crashes()) })
 	c.add("imported", func(r summaryRow) string { return r.run.Imported.Text() })
+	c.deliveryColumns()
+}
+
+// delivery adds a column of numbers that only rows with a time to delivery have.
+func (c *summaryList) delivery(name string, value func(*report.Delivery) *float64) {
+	c.number(name, func(r summaryRow) *float64 {
+		if r.Delivery == nil {
+			return nil
+		}
+		return value(r.Delivery)
+	})
+}
+
+// sooner adds a column of numbers of the comparison of times to delivery.
+func (c *summaryList) sooner(name string, value func(*report.DeliveryDifference) *float64) {
+	c.delivery(name, func(d *report.Delivery) *float64 {
+		if d.Difference == nil {
+			return nil
+		}
+		return value(d.Difference)
+	})
+}
+
+func (c *summaryList) deliveryColumns() {
+	c.delivery("delivery_horizon_s", func(d *report.Delivery) *float64 { return &d.HorizonSeconds })
+	c.delivery("delivered_share", func(d *report.Delivery) *float64 { return d.Share })
+	c.delivery("delivered_share_ci95_low", func(d *report.Delivery) *float64 { return low(d.ShareCI) })
+	c.delivery("delivered_share_ci95_high", func(d *report.Delivery) *float64 { return high(d.ShareCI) })
+	c.delivery("delivery_mean_s", func(d *report.Delivery) *float64 { return d.MeanSeconds })
+	c.delivery("delivery_mean_ci95_low_s", func(d *report.Delivery) *float64 { return low(d.MeanCI) })
+	c.delivery("delivery_mean_ci95_high_s", func(d *report.Delivery) *float64 { return high(d.MeanCI) })
+	c.delivery("delivery_median_s", func(d *report.Delivery) *float64 { return d.MedianSeconds })
+	c.delivery("delivery_median_ci95_low_s", func(d *report.Delivery) *float64 { return d.MedianLow })
+	c.delivery("delivery_median_ci95_high_s", func(d *report.Delivery) *float64 { return d.MedianHigh })
+	c.delivery("goodput_kb_per_s", func(d *report.Delivery) *float64 { return d.GoodputKBps })
+	c.add("delivery_pairs", func(r summaryRow) string {
+		if !hasDeliveryDifference(r.Row) {
+			return ""
+		}
+		return whole(r.Delivery.Difference.Pairs)
+	})
+	c.sooner("delivery_sooner_s", func(d *report.DeliveryDifference) *float64 { return d.SoonerSeconds })
+	c.sooner("delivery_sooner_ci95_low_s", func(d *report.DeliveryDifference) *float64 { return low(d.SoonerCI) })
+	c.sooner("delivery_sooner_ci95_high_s", func(d *report.DeliveryDifference) *float64 { return high(d.SoonerCI) })
+	c.sooner("delivery_sooner_t_p", func(d *report.DeliveryDifference) *float64 { return d.P })
+	c.sooner("delivery_sooner_t_p_holm", func(d *report.DeliveryDifference) *float64 { return d.PHolm })
 }
 
 var csvFormat = &Format{Name: "csv", Title: "CSV, a row a treatment", File: "results.csv", MediaType: csvText,

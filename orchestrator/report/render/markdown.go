@@ -72,6 +72,9 @@ func mdRun(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
 	if len(rows) > 0 || len(t.Probes) == 0 {
 		mdTable(b, []string{"Treatment", "Valid", "Average, " + rate.Name, "Max", "Min", "SD", "Median", "95 % CI, t", "95 % CI, bootstrap", "Of Ideal", "Of coded bound"}, rows)
 	}
+	if t.Has(report.HasDelivery) {
+		mdDelivery(b, t, rate)
+	}
 	if t.Conclusion != "" {
 		b.WriteString(md(t.Conclusion) + "\n\n")
 	}

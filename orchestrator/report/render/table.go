@@ -173,6 +173,10 @@ func writeRunTable(b *strings.Builder, t *report.RunTable, rate wording.RateUnit
 		g.rows = append(g.rows, gridRow{cells: cells})
 	}
 	g.write(b)
+	if t.Has(report.HasDelivery) {
+		b.WriteString("\n")
+		writeDelivery(b, t, rate)
+	}
 	if t.Conclusion != "" {
 		b.WriteString("\n")
 		paragraph(b, t.Conclusion)
@@ -238,6 +242,9 @@ func legendOf(t *report.RunTable, rate wording.RateUnit) string {
 	}
 	if t.Has(report.HasComparison) {
 		s += " ratio and p: against " + t.ReferenceLabel() + " by iteration; Hodges–Lehmann; Wilcoxon signed-rank of the same ratios, Holm-corrected."
+	}
+	if t.Has(report.HasDelivery) {
+		s += " " + deliveryLegendOf(t)
 	}
 	return s
 }

@@ -106,12 +106,34 @@ func asTreatment(r *report.Row, attempted int32) *linktrialv1.TreatmentSummary {
 	if p := r.Published; p != nil {
 		out.Published = &linktrialv1.PublishedValue{Average: p.AvgKBps * unit.KB, Sd: p.SDKBps * unit.KB, Min: p.MinKBps * unit.KB, Max: p.MaxKBps * unit.KB, N: int32(p.N), Source: p.Source}
 	}
+	out.Delivery = asDelivery(r.Delivery)
 	for _, f := range r.Failures {
 		name := f.Reason
 		if name == "" {
 			name = string(f.Verdict)
 		}
 		out.Failures = append(out.Failures, fmt.Sprintf("%d× %s", f.Attempts, name))
+	}
+	return out
+}
+
+func asDelivery(d *report.Delivery) *linktrialv1.Delivery {
+	if d == nil {
+		return nil
+	}
+	out := &linktrialv1.Delivery{Trials: int32(d.Trials), Horizon: d.HorizonSeconds, Share: value(d.Share), Mean: value(d.MeanSeconds),
+		Median: d.MedianSeconds, MedianLow: d.MedianLow, MedianHigh: d.MedianHigh, Goodput: perSecond(d.GoodputKBps)}
+	if r := d.ShareCI; r != nil {
+		out.ShareLow, out.ShareHigh = r.Low, r.High
+	}
+	if r := d.MeanCI; r != nil {
+		out.MeanLow, out.MeanHigh = &r.Low, &r.High
+	}
+	if x := d.Difference; x != nil {
+		out.Pairs, out.Sooner, out.SoonerP, out.SoonerPHolm = int32(x.Pairs), x.SoonerSeconds, x.P, x.PHolm
+		if r := x.SoonerCI; r != nil {
+			out.SoonerLow, out.SoonerHigh = &r.Low, &r.High
+		}
 	}
 	return out
 }

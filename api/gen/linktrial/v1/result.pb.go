@@ -1492,9 +1492,10 @@ type TreatmentSummary struct {
 	PHolm              *float64        `protobuf:"fixed64,33,opt,name=p_holm,json=pHolm,proto3,oneof" json:"p_holm,omitempty"`                                 // p_value, corrected after Holm for the comparisons of the run
 	// Bytes per second: the mean of what Ideal and the coded bound would have reached in the
 	// same trials as average, by the same clock; unset unless known of all of them.
-	IdealAverage      *float64 `protobuf:"fixed64,34,opt,name=ideal_average,json=idealAverage,proto3,oneof" json:"ideal_average,omitempty"`
-	CodedBoundAverage *float64 `protobuf:"fixed64,35,opt,name=coded_bound_average,json=codedBoundAverage,proto3,oneof" json:"coded_bound_average,omitempty"`
-	Via               string   `protobuf:"bytes,32,opt,name=via,proto3" json:"via,omitempty"` // "split 1.0.0 at the relay": the relay processes that its flows pass; empty: none
+	IdealAverage      *float64  `protobuf:"fixed64,34,opt,name=ideal_average,json=idealAverage,proto3,oneof" json:"ideal_average,omitempty"`
+	CodedBoundAverage *float64  `protobuf:"fixed64,35,opt,name=coded_bound_average,json=codedBoundAverage,proto3,oneof" json:"coded_bound_average,omitempty"`
+	Via               string    `protobuf:"bytes,32,opt,name=via,proto3" json:"via,omitempty"`           // "split 1.0.0 at the relay": the relay processes that its flows pass; empty: none
+	Delivery          *Delivery `protobuf:"bytes,36,opt,name=delivery,proto3" json:"delivery,omitempty"` // unset where times bound the transfers, or no trial tells of the protocol
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1767,6 +1768,195 @@ func (x *TreatmentSummary) GetVia() string {
 	return ""
 }
 
+func (x *TreatmentSummary) GetDelivery() *Delivery {
+	if x != nil {
+		return x.Delivery
+	}
+	return nil
+}
+
+// When the payload was there, over valid and failed trials. Times are in seconds.
+type Delivery struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Trials     int32                  `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
+	Horizon    float64                `protobuf:"fixed64,2,opt,name=horizon,proto3" json:"horizon,omitempty"`                   // the limit of a transfer: one that failed was not delivered by then
+	Share      float64                `protobuf:"fixed64,3,opt,name=share,proto3" json:"share,omitempty"`                       // delivered by the horizon
+	ShareLow   float64                `protobuf:"fixed64,4,opt,name=share_low,json=shareLow,proto3" json:"share_low,omitempty"` // 95 %, Wilson
+	ShareHigh  float64                `protobuf:"fixed64,5,opt,name=share_high,json=shareHigh,proto3" json:"share_high,omitempty"`
+	Mean       float64                `protobuf:"fixed64,6,opt,name=mean,proto3" json:"mean,omitempty"`                            // restricted: of the time or the horizon, whichever is shorter
+	MeanLow    *float64               `protobuf:"fixed64,7,opt,name=mean_low,json=meanLow,proto3,oneof" json:"mean_low,omitempty"` // 95 %, Student's t; unset of a single trial
+	MeanHigh   *float64               `protobuf:"fixed64,8,opt,name=mean_high,json=meanHigh,proto3,oneof" json:"mean_high,omitempty"`
+	Median     *float64               `protobuf:"fixed64,9,opt,name=median,proto3,oneof" json:"median,omitempty"` // unset: fewer than half were delivered
+	MedianLow  *float64               `protobuf:"fixed64,10,opt,name=median_low,json=medianLow,proto3,oneof" json:"median_low,omitempty"`
+	MedianHigh *float64               `protobuf:"fixed64,11,opt,name=median_high,json=medianHigh,proto3,oneof" json:"median_high,omitempty"` // unset: beyond the horizon
+	Goodput    *float64               `protobuf:"fixed64,12,opt,name=goodput,proto3,oneof" json:"goodput,omitempty"`                         // bytes per second over the time spent
+	// Than the reference, paired by iteration; unset where there is none.
+	Pairs         int32    `protobuf:"varint,13,opt,name=pairs,proto3" json:"pairs,omitempty"`
+	Sooner        *float64 `protobuf:"fixed64,14,opt,name=sooner,proto3,oneof" json:"sooner,omitempty"` // negative: later
+	SoonerLow     *float64 `protobuf:"fixed64,15,opt,name=sooner_low,json=soonerLow,proto3,oneof" json:"sooner_low,omitempty"`
+	SoonerHigh    *float64 `protobuf:"fixed64,16,opt,name=sooner_high,json=soonerHigh,proto3,oneof" json:"sooner_high,omitempty"`
+	SoonerP       *float64 `protobuf:"fixed64,17,opt,name=sooner_p,json=soonerP,proto3,oneof" json:"sooner_p,omitempty"` // Student's t for pairs
+	SoonerPHolm   *float64 `protobuf:"fixed64,18,opt,name=sooner_p_holm,json=soonerPHolm,proto3,oneof" json:"sooner_p_holm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Delivery) Reset() {
+	*x = Delivery{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Delivery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Delivery) ProtoMessage() {}
+
+func (x *Delivery) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
+func (*Delivery) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Delivery) GetTrials() int32 {
+	if x != nil {
+		return x.Trials
+	}
+	return 0
+}
+
+func (x *Delivery) GetHorizon() float64 {
+	if x != nil {
+		return x.Horizon
+	}
+	return 0
+}
+
+func (x *Delivery) GetShare() float64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *Delivery) GetShareLow() float64 {
+	if x != nil {
+		return x.ShareLow
+	}
+	return 0
+}
+
+func (x *Delivery) GetShareHigh() float64 {
+	if x != nil {
+		return x.ShareHigh
+	}
+	return 0
+}
+
+func (x *Delivery) GetMean() float64 {
+	if x != nil {
+		return x.Mean
+	}
+	return 0
+}
+
+func (x *Delivery) GetMeanLow() float64 {
+	if x != nil && x.MeanLow != nil {
+		return *x.MeanLow
+	}
+	return 0
+}
+
+func (x *Delivery) GetMeanHigh() float64 {
+	if x != nil && x.MeanHigh != nil {
+		return *x.MeanHigh
+	}
+	return 0
+}
+
+func (x *Delivery) GetMedian() float64 {
+	if x != nil && x.Median != nil {
+		return *x.Median
+	}
+	return 0
+}
+
+func (x *Delivery) GetMedianLow() float64 {
+	if x != nil && x.MedianLow != nil {
+		return *x.MedianLow
+	}
+	return 0
+}
+
+func (x *Delivery) GetMedianHigh() float64 {
+	if x != nil && x.MedianHigh != nil {
+		return *x.MedianHigh
+	}
+	return 0
+}
+
+func (x *Delivery) GetGoodput() float64 {
+	if x != nil && x.Goodput != nil {
+		return *x.Goodput
+	}
+	return 0
+}
+
+func (x *Delivery) GetPairs() int32 {
+	if x != nil {
+		return x.Pairs
+	}
+	return 0
+}
+
+func (x *Delivery) GetSooner() float64 {
+	if x != nil && x.Sooner != nil {
+		return *x.Sooner
+	}
+	return 0
+}
+
+func (x *Delivery) GetSoonerLow() float64 {
+	if x != nil && x.SoonerLow != nil {
+		return *x.SoonerLow
+	}
+	return 0
+}
+
+func (x *Delivery) GetSoonerHigh() float64 {
+	if x != nil && x.SoonerHigh != nil {
+		return *x.SoonerHigh
+	}
+	return 0
+}
+
+func (x *Delivery) GetSoonerP() float64 {
+	if x != nil && x.SoonerP != nil {
+		return *x.SoonerP
+	}
+	return 0
+}
+
+func (x *Delivery) GetSoonerPHolm() float64 {
+	if x != nil && x.SoonerPHolm != nil {
+		return *x.SoonerPHolm
+	}
+	return 0
+}
+
 type PublishedValue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Average       float64                `protobuf:"fixed64,1,opt,name=average,proto3" json:"average,omitempty"`
@@ -1781,7 +1971,7 @@ type PublishedValue struct {
 
 func (x *PublishedValue) Reset() {
 	*x = PublishedValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1983,7 @@ func (x *PublishedValue) String() string {
 func (*PublishedValue) ProtoMessage() {}
 
 func (x *PublishedValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1996,7 @@ func (x *PublishedValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishedValue.ProtoReflect.Descriptor instead.
 func (*PublishedValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PublishedValue) GetAverage() float64 {
@@ -1871,7 +2061,7 @@ type Points struct {
 
 func (x *Points) Reset() {
 	*x = Points{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +2073,7 @@ func (x *Points) String() string {
 func (*Points) ProtoMessage() {}
 
 func (x *Points) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +2086,7 @@ func (x *Points) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Points.ProtoReflect.Descriptor instead.
 func (*Points) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Points) GetTrial() []int32 {
@@ -1987,7 +2177,7 @@ type SweepRequest struct {
 
 func (x *SweepRequest) Reset() {
 	*x = SweepRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +2189,7 @@ func (x *SweepRequest) String() string {
 func (*SweepRequest) ProtoMessage() {}
 
 func (x *SweepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2012,7 +2202,7 @@ func (x *SweepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRequest.ProtoReflect.Descriptor instead.
 func (*SweepRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SweepRequest) GetCampaignId() string {
@@ -2050,7 +2240,7 @@ type SweepResponse struct {
 
 func (x *SweepResponse) Reset() {
 	*x = SweepResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2252,7 @@ func (x *SweepResponse) String() string {
 func (*SweepResponse) ProtoMessage() {}
 
 func (x *SweepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2265,7 @@ func (x *SweepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepResponse.ProtoReflect.Descriptor instead.
 func (*SweepResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SweepResponse) GetAxes() []string {
@@ -2132,7 +2322,7 @@ type SweepPanel struct {
 
 func (x *SweepPanel) Reset() {
 	*x = SweepPanel{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2144,7 +2334,7 @@ func (x *SweepPanel) String() string {
 func (*SweepPanel) ProtoMessage() {}
 
 func (x *SweepPanel) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2157,7 +2347,7 @@ func (x *SweepPanel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepPanel.ProtoReflect.Descriptor instead.
 func (*SweepPanel) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SweepPanel) GetTitle() string {
@@ -2209,7 +2399,7 @@ type SweepCurve struct {
 
 func (x *SweepCurve) Reset() {
 	*x = SweepCurve{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2221,7 +2411,7 @@ func (x *SweepCurve) String() string {
 func (*SweepCurve) ProtoMessage() {}
 
 func (x *SweepCurve) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2234,7 +2424,7 @@ func (x *SweepCurve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepCurve.ProtoReflect.Descriptor instead.
 func (*SweepCurve) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SweepCurve) GetTreatment() string {
@@ -2318,7 +2508,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2330,7 +2520,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2343,7 +2533,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SeriesRequest) GetRunId() string {
@@ -2408,7 +2598,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2420,7 +2610,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2433,7 +2623,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SeriesResponse) GetFlows() []*FlowSeries {
@@ -2493,7 +2683,7 @@ type FlowSeries struct {
 
 func (x *FlowSeries) Reset() {
 	*x = FlowSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2505,7 +2695,7 @@ func (x *FlowSeries) String() string {
 func (*FlowSeries) ProtoMessage() {}
 
 func (x *FlowSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2518,7 +2708,7 @@ func (x *FlowSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSeries.ProtoReflect.Descriptor instead.
 func (*FlowSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FlowSeries) GetTrial() int32 {
@@ -2601,7 +2791,7 @@ type Column struct {
 
 func (x *Column) Reset() {
 	*x = Column{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2613,7 +2803,7 @@ func (x *Column) String() string {
 func (*Column) ProtoMessage() {}
 
 func (x *Column) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2626,7 +2816,7 @@ func (x *Column) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Column.ProtoReflect.Descriptor instead.
 func (*Column) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Column) GetValues() []float64 {
@@ -2673,7 +2863,7 @@ type ChannelSeries struct {
 
 func (x *ChannelSeries) Reset() {
 	*x = ChannelSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2685,7 +2875,7 @@ func (x *ChannelSeries) String() string {
 func (*ChannelSeries) ProtoMessage() {}
 
 func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2698,7 +2888,7 @@ func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelSeries.ProtoReflect.Descriptor instead.
 func (*ChannelSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ChannelSeries) GetFrom() string {
@@ -2776,7 +2966,7 @@ type TelemetrySeries struct {
 
 func (x *TelemetrySeries) Reset() {
 	*x = TelemetrySeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2788,7 +2978,7 @@ func (x *TelemetrySeries) String() string {
 func (*TelemetrySeries) ProtoMessage() {}
 
 func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2801,7 +2991,7 @@ func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySeries.ProtoReflect.Descriptor instead.
 func (*TelemetrySeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TelemetrySeries) GetNode() string {
@@ -2878,7 +3068,7 @@ type GetAttemptRequest struct {
 
 func (x *GetAttemptRequest) Reset() {
 	*x = GetAttemptRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2890,7 +3080,7 @@ func (x *GetAttemptRequest) String() string {
 func (*GetAttemptRequest) ProtoMessage() {}
 
 func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2903,7 +3093,7 @@ func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptRequest.ProtoReflect.Descriptor instead.
 func (*GetAttemptRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetAttemptRequest) GetRunId() string {
@@ -2947,7 +3137,7 @@ type GetAttemptResponse struct {
 
 func (x *GetAttemptResponse) Reset() {
 	*x = GetAttemptResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2959,7 +3149,7 @@ func (x *GetAttemptResponse) String() string {
 func (*GetAttemptResponse) ProtoMessage() {}
 
 func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2972,7 +3162,7 @@ func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptResponse.ProtoReflect.Descriptor instead.
 func (*GetAttemptResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetAttemptResponse) GetRun() *Run {
@@ -3075,7 +3265,7 @@ type Breach struct {
 
 func (x *Breach) Reset() {
 	*x = Breach{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3087,7 +3277,7 @@ func (x *Breach) String() string {
 func (*Breach) ProtoMessage() {}
 
 func (x *Breach) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3100,7 +3290,7 @@ func (x *Breach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Breach.ProtoReflect.Descriptor instead.
 func (*Breach) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Breach) GetAt() *timestamppb.Timestamp {
@@ -3175,7 +3365,7 @@ type FlowRow struct {
 
 func (x *FlowRow) Reset() {
 	*x = FlowRow{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3187,7 +3377,7 @@ func (x *FlowRow) String() string {
 func (*FlowRow) ProtoMessage() {}
 
 func (x *FlowRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3200,7 +3390,7 @@ func (x *FlowRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRow.ProtoReflect.Descriptor instead.
 func (*FlowRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FlowRow) GetFlow() int32 {
@@ -3320,7 +3510,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3332,7 +3522,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3345,7 +3535,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListRecordsRequest) GetRunId() string {
@@ -3387,7 +3577,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3399,7 +3589,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3412,7 +3602,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListRecordsResponse) GetJournals() []*StoredJournal {
@@ -3442,7 +3632,7 @@ type StoredJournal struct {
 
 func (x *StoredJournal) Reset() {
 	*x = StoredJournal{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3454,7 +3644,7 @@ func (x *StoredJournal) String() string {
 func (*StoredJournal) ProtoMessage() {}
 
 func (x *StoredJournal) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3467,7 +3657,7 @@ func (x *StoredJournal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredJournal.ProtoReflect.Descriptor instead.
 func (*StoredJournal) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StoredJournal) GetNode() string {
@@ -3518,7 +3708,7 @@ type StoredRecord struct {
 
 func (x *StoredRecord) Reset() {
 	*x = StoredRecord{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3530,7 +3720,7 @@ func (x *StoredRecord) String() string {
 func (*StoredRecord) ProtoMessage() {}
 
 func (x *StoredRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3543,7 +3733,7 @@ func (x *StoredRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredRecord.ProtoReflect.Descriptor instead.
 func (*StoredRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StoredRecord) GetSeq() int64 {
@@ -3593,7 +3783,7 @@ type ImportCampaignRequest struct {
 
 func (x *ImportCampaignRequest) Reset() {
 	*x = ImportCampaignRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3605,7 +3795,7 @@ func (x *ImportCampaignRequest) String() string {
 func (*ImportCampaignRequest) ProtoMessage() {}
 
 func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3618,7 +3808,7 @@ func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignRequest.ProtoReflect.Descriptor instead.
 func (*ImportCampaignRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ImportCampaignRequest) GetContent() []byte {
@@ -3658,7 +3848,7 @@ type ImportCampaignResponse struct {
 
 func (x *ImportCampaignResponse) Reset() {
 	*x = ImportCampaignResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3670,7 +3860,7 @@ func (x *ImportCampaignResponse) String() string {
 func (*ImportCampaignResponse) ProtoMessage() {}
 
 func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3683,7 +3873,7 @@ func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignResponse.ProtoReflect.Descriptor instead.
 func (*ImportCampaignResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ImportCampaignResponse) GetImported() *ImportedCampaign {
@@ -3708,7 +3898,7 @@ type ImportOrigin struct {
 
 func (x *ImportOrigin) Reset() {
 	*x = ImportOrigin{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3720,7 +3910,7 @@ func (x *ImportOrigin) String() string {
 func (*ImportOrigin) ProtoMessage() {}
 
 func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3733,7 +3923,7 @@ func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportOrigin.ProtoReflect.Descriptor instead.
 func (*ImportOrigin) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ImportOrigin) GetCampaignId() string {
@@ -3796,7 +3986,7 @@ type ImportedCampaign struct {
 
 func (x *ImportedCampaign) Reset() {
 	*x = ImportedCampaign{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3808,7 +3998,7 @@ func (x *ImportedCampaign) String() string {
 func (*ImportedCampaign) ProtoMessage() {}
 
 func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3821,7 +4011,7 @@ func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportedCampaign.ProtoReflect.Descriptor instead.
 func (*ImportedCampaign) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ImportedCampaign) GetImported() *ImportOrigin {
@@ -3902,7 +4092,7 @@ type ListImportsRequest struct {
 
 func (x *ListImportsRequest) Reset() {
 	*x = ListImportsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3914,7 +4104,7 @@ func (x *ListImportsRequest) String() string {
 func (*ListImportsRequest) ProtoMessage() {}
 
 func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3927,7 +4117,7 @@ func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsRequest.ProtoReflect.Descriptor instead.
 func (*ListImportsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{39}
 }
 
 type ListImportsResponse struct {
@@ -3939,7 +4129,7 @@ type ListImportsResponse struct {
 
 func (x *ListImportsResponse) Reset() {
 	*x = ListImportsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[39]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3951,7 +4141,7 @@ func (x *ListImportsResponse) String() string {
 func (*ListImportsResponse) ProtoMessage() {}
 
 func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[39]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3964,7 +4154,7 @@ func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsResponse.ProtoReflect.Descriptor instead.
 func (*ListImportsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{39}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListImportsResponse) GetImports() []*ImportedCampaign {
@@ -3983,7 +4173,7 @@ type RemoveImportRequest struct {
 
 func (x *RemoveImportRequest) Reset() {
 	*x = RemoveImportRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[40]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3995,7 +4185,7 @@ func (x *RemoveImportRequest) String() string {
 func (*RemoveImportRequest) ProtoMessage() {}
 
 func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[40]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4008,7 +4198,7 @@ func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportRequest.ProtoReflect.Descriptor instead.
 func (*RemoveImportRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{40}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RemoveImportRequest) GetCampaignId() string {
@@ -4026,7 +4216,7 @@ type RemoveImportResponse struct {
 
 func (x *RemoveImportResponse) Reset() {
 	*x = RemoveImportResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[41]
+	mi := &file_linktrial_v1_result_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4038,7 +4228,7 @@ func (x *RemoveImportResponse) String() string {
 func (*RemoveImportResponse) ProtoMessage() {}
 
 func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[41]
+	mi := &file_linktrial_v1_result_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4051,7 +4241,7 @@ func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportResponse.ProtoReflect.Descriptor instead.
 func (*RemoveImportResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{41}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{42}
 }
 
 var File_linktrial_v1_result_proto protoreflect.FileDescriptor
@@ -4234,7 +4424,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\f_uncertainty\"5\n" +
 	"\tAxisValue\x12\x12\n" +
 	"\x04axis\x18\x01 \x01(\tR\x04axis\x12\x14\n" +
-	"\x05label\x18\x02 \x01(\tR\x05label\"\xbb\t\n" +
+	"\x05label\x18\x02 \x01(\tR\x05label\"\xef\t\n" +
 	"\x10TreatmentSummary\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12\x1a\n" +
@@ -4273,7 +4463,8 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\rideal_average\x18\" \x01(\x01H\tR\fidealAverage\x88\x01\x01\x123\n" +
 	"\x13coded_bound_average\x18# \x01(\x01H\n" +
 	"R\x11codedBoundAverage\x88\x01\x01\x12\x10\n" +
-	"\x03via\x18  \x01(\tR\x03viaB\x0e\n" +
+	"\x03via\x18  \x01(\tR\x03via\x122\n" +
+	"\bdelivery\x18$ \x01(\v2\x16.linktrial.v1.DeliveryR\bdeliveryB\x0e\n" +
 	"\f_ideal_shareB\b\n" +
 	"\x06_ratioB\f\n" +
 	"\n" +
@@ -4286,7 +4477,46 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x12_coded_bound_shareB\t\n" +
 	"\a_p_holmB\x10\n" +
 	"\x0e_ideal_averageB\x16\n" +
-	"\x14_coded_bound_average\"\x84\x01\n" +
+	"\x14_coded_bound_average\"\xca\x05\n" +
+	"\bDelivery\x12\x16\n" +
+	"\x06trials\x18\x01 \x01(\x05R\x06trials\x12\x18\n" +
+	"\ahorizon\x18\x02 \x01(\x01R\ahorizon\x12\x14\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\x12\x1b\n" +
+	"\tshare_low\x18\x04 \x01(\x01R\bshareLow\x12\x1d\n" +
+	"\n" +
+	"share_high\x18\x05 \x01(\x01R\tshareHigh\x12\x12\n" +
+	"\x04mean\x18\x06 \x01(\x01R\x04mean\x12\x1e\n" +
+	"\bmean_low\x18\a \x01(\x01H\x00R\ameanLow\x88\x01\x01\x12 \n" +
+	"\tmean_high\x18\b \x01(\x01H\x01R\bmeanHigh\x88\x01\x01\x12\x1b\n" +
+	"\x06median\x18\t \x01(\x01H\x02R\x06median\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"median_low\x18\n" +
+	" \x01(\x01H\x03R\tmedianLow\x88\x01\x01\x12$\n" +
+	"\vmedian_high\x18\v \x01(\x01H\x04R\n" +
+	"medianHigh\x88\x01\x01\x12\x1d\n" +
+	"\agoodput\x18\f \x01(\x01H\x05R\agoodput\x88\x01\x01\x12\x14\n" +
+	"\x05pairs\x18\r \x01(\x05R\x05pairs\x12\x1b\n" +
+	"\x06sooner\x18\x0e \x01(\x01H\x06R\x06sooner\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"sooner_low\x18\x0f \x01(\x01H\aR\tsoonerLow\x88\x01\x01\x12$\n" +
+	"\vsooner_high\x18\x10 \x01(\x01H\bR\n" +
+	"soonerHigh\x88\x01\x01\x12\x1e\n" +
+	"\bsooner_p\x18\x11 \x01(\x01H\tR\asoonerP\x88\x01\x01\x12'\n" +
+	"\rsooner_p_holm\x18\x12 \x01(\x01H\n" +
+	"R\vsoonerPHolm\x88\x01\x01B\v\n" +
+	"\t_mean_lowB\f\n" +
+	"\n" +
+	"_mean_highB\t\n" +
+	"\a_medianB\r\n" +
+	"\v_median_lowB\x0e\n" +
+	"\f_median_highB\n" +
+	"\n" +
+	"\b_goodputB\t\n" +
+	"\a_soonerB\r\n" +
+	"\v_sooner_lowB\x0e\n" +
+	"\f_sooner_highB\v\n" +
+	"\t_sooner_pB\x10\n" +
+	"\x0e_sooner_p_holm\"\x84\x01\n" +
 	"\x0ePublishedValue\x12\x18\n" +
 	"\aaverage\x18\x01 \x01(\x01R\aaverage\x12\x0e\n" +
 	"\x02sd\x18\x02 \x01(\x01R\x02sd\x12\x10\n" +
@@ -4541,7 +4771,7 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_linktrial_v1_result_proto_goTypes = []any{
 	(PointVerdict)(0),              // 0: linktrial.v1.PointVerdict
 	(*ListFormatsRequest)(nil),     // 1: linktrial.v1.ListFormatsRequest
@@ -4558,104 +4788,106 @@ var file_linktrial_v1_result_proto_goTypes = []any{
 	(*ProbeSummary)(nil),           // 12: linktrial.v1.ProbeSummary
 	(*AxisValue)(nil),              // 13: linktrial.v1.AxisValue
 	(*TreatmentSummary)(nil),       // 14: linktrial.v1.TreatmentSummary
-	(*PublishedValue)(nil),         // 15: linktrial.v1.PublishedValue
-	(*Points)(nil),                 // 16: linktrial.v1.Points
-	(*SweepRequest)(nil),           // 17: linktrial.v1.SweepRequest
-	(*SweepResponse)(nil),          // 18: linktrial.v1.SweepResponse
-	(*SweepPanel)(nil),             // 19: linktrial.v1.SweepPanel
-	(*SweepCurve)(nil),             // 20: linktrial.v1.SweepCurve
-	(*SeriesRequest)(nil),          // 21: linktrial.v1.SeriesRequest
-	(*SeriesResponse)(nil),         // 22: linktrial.v1.SeriesResponse
-	(*FlowSeries)(nil),             // 23: linktrial.v1.FlowSeries
-	(*Column)(nil),                 // 24: linktrial.v1.Column
-	(*ChannelSeries)(nil),          // 25: linktrial.v1.ChannelSeries
-	(*TelemetrySeries)(nil),        // 26: linktrial.v1.TelemetrySeries
-	(*GetAttemptRequest)(nil),      // 27: linktrial.v1.GetAttemptRequest
-	(*GetAttemptResponse)(nil),     // 28: linktrial.v1.GetAttemptResponse
-	(*Breach)(nil),                 // 29: linktrial.v1.Breach
-	(*FlowRow)(nil),                // 30: linktrial.v1.FlowRow
-	(*ListRecordsRequest)(nil),     // 31: linktrial.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 32: linktrial.v1.ListRecordsResponse
-	(*StoredJournal)(nil),          // 33: linktrial.v1.StoredJournal
-	(*StoredRecord)(nil),           // 34: linktrial.v1.StoredRecord
-	(*ImportCampaignRequest)(nil),  // 35: linktrial.v1.ImportCampaignRequest
-	(*ImportCampaignResponse)(nil), // 36: linktrial.v1.ImportCampaignResponse
-	(*ImportOrigin)(nil),           // 37: linktrial.v1.ImportOrigin
-	(*ImportedCampaign)(nil),       // 38: linktrial.v1.ImportedCampaign
-	(*ListImportsRequest)(nil),     // 39: linktrial.v1.ListImportsRequest
-	(*ListImportsResponse)(nil),    // 40: linktrial.v1.ListImportsResponse
-	(*RemoveImportRequest)(nil),    // 41: linktrial.v1.RemoveImportRequest
-	(*RemoveImportResponse)(nil),   // 42: linktrial.v1.RemoveImportResponse
-	nil,                            // 43: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil),  // 44: google.protobuf.Timestamp
-	(RunState)(0),                  // 45: linktrial.v1.RunState
-	(*Run)(nil),                    // 46: linktrial.v1.Run
-	(*TrialRow)(nil),               // 47: linktrial.v1.TrialRow
+	(*Delivery)(nil),               // 15: linktrial.v1.Delivery
+	(*PublishedValue)(nil),         // 16: linktrial.v1.PublishedValue
+	(*Points)(nil),                 // 17: linktrial.v1.Points
+	(*SweepRequest)(nil),           // 18: linktrial.v1.SweepRequest
+	(*SweepResponse)(nil),          // 19: linktrial.v1.SweepResponse
+	(*SweepPanel)(nil),             // 20: linktrial.v1.SweepPanel
+	(*SweepCurve)(nil),             // 21: linktrial.v1.SweepCurve
+	(*SeriesRequest)(nil),          // 22: linktrial.v1.SeriesRequest
+	(*SeriesResponse)(nil),         // 23: linktrial.v1.SeriesResponse
+	(*FlowSeries)(nil),             // 24: linktrial.v1.FlowSeries
+	(*Column)(nil),                 // 25: linktrial.v1.Column
+	(*ChannelSeries)(nil),          // 26: linktrial.v1.ChannelSeries
+	(*TelemetrySeries)(nil),        // 27: linktrial.v1.TelemetrySeries
+	(*GetAttemptRequest)(nil),      // 28: linktrial.v1.GetAttemptRequest
+	(*GetAttemptResponse)(nil),     // 29: linktrial.v1.GetAttemptResponse
+	(*Breach)(nil),                 // 30: linktrial.v1.Breach
+	(*FlowRow)(nil),                // 31: linktrial.v1.FlowRow
+	(*ListRecordsRequest)(nil),     // 32: linktrial.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 33: linktrial.v1.ListRecordsResponse
+	(*StoredJournal)(nil),          // 34: linktrial.v1.StoredJournal
+	(*StoredRecord)(nil),           // 35: linktrial.v1.StoredRecord
+	(*ImportCampaignRequest)(nil),  // 36: linktrial.v1.ImportCampaignRequest
+	(*ImportCampaignResponse)(nil), // 37: linktrial.v1.ImportCampaignResponse
+	(*ImportOrigin)(nil),           // 38: linktrial.v1.ImportOrigin
+	(*ImportedCampaign)(nil),       // 39: linktrial.v1.ImportedCampaign
+	(*ListImportsRequest)(nil),     // 40: linktrial.v1.ListImportsRequest
+	(*ListImportsResponse)(nil),    // 41: linktrial.v1.ListImportsResponse
+	(*RemoveImportRequest)(nil),    // 42: linktrial.v1.RemoveImportRequest
+	(*RemoveImportResponse)(nil),   // 43: linktrial.v1.RemoveImportResponse
+	nil,                            // 44: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil),  // 45: google.protobuf.Timestamp
+	(RunState)(0),                  // 46: linktrial.v1.RunState
+	(*Run)(nil),                    // 47: linktrial.v1.Run
+	(*TrialRow)(nil),               // 48: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
 	3,  // 0: linktrial.v1.ListFormatsResponse.formats:type_name -> linktrial.v1.Format
 	6,  // 1: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	44, // 2: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	44, // 3: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
-	44, // 4: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
-	45, // 5: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
+	45, // 2: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	45, // 3: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	45, // 4: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
+	46, // 5: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
 	10, // 6: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
 	9,  // 7: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
-	46, // 8: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	47, // 8: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
 	13, // 9: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
 	14, // 10: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
-	16, // 11: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
+	17, // 11: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
 	12, // 12: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
 	11, // 13: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
-	37, // 14: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
-	15, // 15: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedValue
-	0,  // 16: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	43, // 17: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
-	19, // 18: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
-	20, // 19: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
-	23, // 20: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
-	25, // 21: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
-	26, // 22: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
-	24, // 23: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	46, // 24: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	47, // 25: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
-	30, // 26: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	29, // 27: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
-	12, // 28: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
-	44, // 29: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
-	33, // 30: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
-	34, // 31: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
-	44, // 32: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
-	38, // 33: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
-	44, // 34: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
-	37, // 35: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
-	44, // 36: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
-	38, // 37: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
-	4,  // 38: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	7,  // 39: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	17, // 40: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	21, // 41: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	27, // 42: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	31, // 43: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
-	35, // 44: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
-	1,  // 45: linktrial.v1.ResultService.ListFormats:input_type -> linktrial.v1.ListFormatsRequest
-	39, // 46: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
-	41, // 47: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
-	5,  // 48: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	8,  // 49: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	18, // 50: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	22, // 51: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	28, // 52: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	32, // 53: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
-	36, // 54: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
-	2,  // 55: linktrial.v1.ResultService.ListFormats:output_type -> linktrial.v1.ListFormatsResponse
-	40, // 56: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
-	42, // 57: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
-	48, // [48:58] is the sub-list for method output_type
-	38, // [38:48] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	38, // 14: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
+	16, // 15: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedValue
+	15, // 16: linktrial.v1.TreatmentSummary.delivery:type_name -> linktrial.v1.Delivery
+	0,  // 17: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
+	44, // 18: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	20, // 19: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
+	21, // 20: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
+	24, // 21: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
+	26, // 22: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
+	27, // 23: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
+	25, // 24: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
+	47, // 25: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	48, // 26: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	31, // 27: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
+	30, // 28: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
+	12, // 29: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
+	45, // 30: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	34, // 31: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
+	35, // 32: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
+	45, // 33: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
+	39, // 34: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
+	45, // 35: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
+	38, // 36: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
+	45, // 37: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
+	39, // 38: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
+	4,  // 39: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	7,  // 40: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	18, // 41: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	22, // 42: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	28, // 43: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	32, // 44: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
+	36, // 45: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
+	1,  // 46: linktrial.v1.ResultService.ListFormats:input_type -> linktrial.v1.ListFormatsRequest
+	40, // 47: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
+	42, // 48: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
+	5,  // 49: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	8,  // 50: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	19, // 51: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	23, // 52: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	29, // 53: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	33, // 54: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
+	37, // 55: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
+	2,  // 56: linktrial.v1.ResultService.ListFormats:output_type -> linktrial.v1.ListFormatsResponse
+	41, // 57: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
+	43, // 58: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
+	49, // [49:59] is the sub-list for method output_type
+	39, // [39:49] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -4667,13 +4899,14 @@ func file_linktrial_v1_result_proto_init() {
 	file_linktrial_v1_result_proto_msgTypes[8].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[11].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[13].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   43,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

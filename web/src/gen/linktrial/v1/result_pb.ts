@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/result.proto.
  */
 export const file_linktrial_v1_result: GenFile = /*@__PURE__*/
-  fileDesc("ChlsaW5rdHJpYWwvdjEvcmVzdWx0LnByb3RvEgxsaW5rdHJpYWwudjEiIQoSTGlzdEZvcm1hdHNSZXF1ZXN0EgsKA2lkcxgBIAMoCSI8ChNMaXN0Rm9ybWF0c1Jlc3BvbnNlEiUKB2Zvcm1hdHMYASADKAsyFC5saW5rdHJpYWwudjEuRm9ybWF0IpYBCgZGb3JtYXQSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIRCglmaWxlX25hbWUYAyABKAkSEgoKbWVkaWFfdHlwZRgEIAEoCRIRCglvbl9zY3JlZW4YBSABKAgSDAoEcm93cxgGIAEoCBIPCgdkcmF3aW5nGAcgASgIEhYKDm1heV9iZV9taXNzaW5nGAggASgIIkIKFExpc3RDYW1wYWlnbnNSZXF1ZXN0Eg0KBWxpbWl0GAEgASgFEg4KBmJlZm9yZRgCIAEoCRILCgNpZHMYAyADKAkiUAoVTGlzdENhbXBhaWduc1Jlc3BvbnNlEikKCWNhbXBhaWducxgBIAMoCzIWLmxpbmt0cmlhbC52MS5DYW1wYWlnbhIMCgRtb3JlGAIgASgIItgDCghDYW1wYWlnbhIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBHBsYW4YAyABKAkSKwoHY3JlYXRlZBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFZW5kZWQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHJ1bnMYBiABKAUSEgoKcnVuc19lbmRlZBgHIAEoBRIOCgZ0cmlhbHMYCCABKAUSFAoMdHJpYWxzX2VuZGVkGAkgASgFEhcKD2F0dGVtcHRzX2ZhaWxlZBgKIAEoBRIOCgZyYWRpb3MYCyADKAkSEgoKdG9wb2xvZ2llcxgMIAMoCRITCgtzaXplc19ieXRlcxgNIAMoAxISCgp0cmVhdG1lbnRzGA4gAygJEg0KBXBsYWNlGA8gASgJEhEKCXB1Ymxpc2hlZBgQIAEoCBIOCgZzd2VlcHMYESABKAgSMQoNbGFzdF9hY3Rpdml0eRgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoIZW5kZWRfYXMYEyABKA4yFi5saW5rdHJpYWwudjEuUnVuU3RhdGUSDwoHbWVzc2FnZRgUIAEoCSJCChBTdW1tYXJpemVSZXF1ZXN0EgsKA2lkcxgBIAMoCRIRCglyZWZlcmVuY2UYAiABKAkSDgoGcG9pbnRzGAMgASgIIpwBChFTdW1tYXJpemVSZXNwb25zZRImCgRydW5zGAEgAygLMhgubGlua3RyaWFsLnYxLlJ1blN1bW1hcnkSDQoFbm90ZXMYAiADKAkSNQoLZGlmZmVyZW5jZXMYAyADKAsyIC5saW5rdHJpYWwudjEuQ2FtcGFpZ25EaWZmZXJlbmNlEhkKEWRpZmZlcmVuY2VzX2Fsb25lGAQgASgFIqkEChJDYW1wYWlnbkRpZmZlcmVuY2USDQoFd2hlcmUYASABKAkSEQoJdHJlYXRtZW50GAIgASgJEg0KBWxhYmVsGAMgASgJEhEKCXJlZmVyZW5jZRgEIAEoCRIQCghjYW1wYWlnbhgFIAEoCRIXCg9yZWZlcmVuY2VfdmFsaWQYBiABKAUSDQoFdmFsaWQYByABKAUSHgoRcmVmZXJlbmNlX2F2ZXJhZ2UYCCABKAFIAIgBARIUCgdhdmVyYWdlGAkgASgBSAGIAQESFwoKZGlmZmVyZW5jZRgKIAEoAUgCiAEBEhMKBmNpX2xvdxgLIAEoAUgDiAEBEhQKB2NpX2hpZ2gYDCABKAFIBIgBARIbCg5jaGFuZ2VfcGVyY2VudBgNIAEoAUgFiAEBEhMKBnBfaG9sbRgOIAEoAUgGiAEBEg8KB2RlY2lkZWQYDyABKAgSDwoHY2hhbmdlZBgQIAEoCRIPCgdwYXJ0aWFsGBEgASgIEhUKDXJlZmVyZW5jZV9ydW4YEiABKAkSCwoDcnVuGBMgASgJEhoKEnJlZmVyZW5jZV9pbXBvcnRlZBgUIAEoCBIQCghpbXBvcnRlZBgVIAEoCEIUChJfcmVmZXJlbmNlX2F2ZXJhZ2VCCgoIX2F2ZXJhZ2VCDQoLX2RpZmZlcmVuY2VCCQoHX2NpX2xvd0IKCghfY2lfaGlnaEIRCg9fY2hhbmdlX3BlcmNlbnRCCQoHX3BfaG9sbSL2AwoKUnVuU3VtbWFyeRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEhMKC3JhZGlvX3RpdGxlGAIgASgJEhYKDnRvcG9sb2d5X3RpdGxlGAMgASgJEg0KBW9yZGVyGAQgASgJEhIKCml0ZXJhdGlvbnMYBSABKAUSKQoIc2V0dGluZ3MYBiADKAsyFy5saW5rdHJpYWwudjEuQXhpc1ZhbHVlEg0KBWdyb3VwGAcgASgJEjIKCnRyZWF0bWVudHMYCCADKAsyHi5saW5rdHJpYWwudjEuVHJlYXRtZW50U3VtbWFyeRIkCgZwb2ludHMYCSABKAsyFC5saW5rdHJpYWwudjEuUG9pbnRzEioKBnByb2JlcxgKIAMoCzIaLmxpbmt0cmlhbC52MS5Qcm9iZVN1bW1hcnkSEwoLcHJvYmVfY2xvY2sYCyABKAkSFgoOYm91bmRzX3Vua25vd24YDCABKAkSFAoMY29udHJvbF9ub3RlGA0gASgJEhIKCmNvbmNsdXNpb24YDiABKAkSIAoEbGVhZBgPIAEoCzISLmxpbmt0cmlhbC52MS5MZWFkEhEKCWhvc3Rfbm90ZRgQIAEoCRIsCghpbXBvcnRlZBgRIAEoCzIaLmxpbmt0cmlhbC52MS5JbXBvcnRPcmlnaW4iNQoETGVhZBIMCgR0ZXh0GAEgASgJEg4KBmxlYWRlchgCIAEoCRIPCgdkZWNpZGVkGAMgASgIIq8FCgxQcm9iZVN1bW1hcnkSDQoFcHJvYmUYASABKAkSDQoFbGFiZWwYAiABKAkSDgoGYmVzaWRlGAMgASgJEhAKCG1lYXN1cmVkGAQgASgFEg8KB3BsYW5uZWQYBSABKAUSDAoEZHNjcBgGIAEoBRIMCgRzZW50GAcgASgDEhAKCHJlY2VpdmVkGAggASgDEgwKBGxvc3QYCSABKAMSFwoKbG9zc19zaGFyZRgKIAEoAUgAiAEBEhMKC2xvc3NfYnVyc3RzGAsgASgDEhoKEmxvbmdlc3RfbG9zc19idXJzdBgMIAEoAxIRCglyZW9yZGVyZWQYDSABKAMSEgoKZHVwbGljYXRlZBgOIAEoAxIWCglkZWxheV9taW4YDyABKAFIAYgBARIXCgpkZWxheV9tZWFuGBAgASgBSAKIAQESFgoJZGVsYXlfcDUwGBEgASgBSAOIAQESFgoJZGVsYXlfcDk1GBIgASgBSASIAQESFgoJZGVsYXlfcDk5GBMgASgBSAWIAQESFgoJZGVsYXlfbWF4GBQgASgBSAaIAQESEwoGaml0dGVyGBUgASgBSAeIAQESFwoKaml0dGVyX21heBgWIAEoAUgIiAEBEhgKC3VuY2VydGFpbnR5GBcgASgBSAmIAQESEAoIZmFpbHVyZXMYGCADKAkSGAoQZmFpbGVkX3RyYW5zZmVycxgZIAEoBRIOCgZ1bnNlbnQYGiABKANCDQoLX2xvc3Nfc2hhcmVCDAoKX2RlbGF5X21pbkINCgtfZGVsYXlfbWVhbkIMCgpfZGVsYXlfcDUwQgwKCl9kZWxheV9wOTVCDAoKX2RlbGF5X3A5OUIMCgpfZGVsYXlfbWF4QgkKB19qaXR0ZXJCDQoLX2ppdHRlcl9tYXhCDgoMX3VuY2VydGFpbnR5IigKCUF4aXNWYWx1ZRIMCgRheGlzGAEgASgJEg0KBWxhYmVsGAIgASgJIv4GChBUcmVhdG1lbnRTdW1tYXJ5EgwKBG5hbWUYASABKAkSDQoFbGFiZWwYAiABKAkSEAoIcHJvdG9jb2wYAyABKAkSDwoHbWlzc2luZxgEIAEoCRINCgV2YWxpZBgFIAEoBRIRCglhdHRlbXB0ZWQYBiABKAUSDgoGZmFpbGVkGAcgASgFEg8KB3BsYW5uZWQYCCABKAUSDwoHYXZlcmFnZRgKIAEoARIKCgJzZBgLIAEoARILCgNtaW4YDCABKAESCwoDbWF4GA0gASgBEg4KBm1lZGlhbhgOIAEoARILCgNwMDUYDyABKAESCwoDcDI1GBAgASgBEgsKA3A3NRgRIAEoARILCgNwOTUYEiABKAESDgoGY2lfbG93GBMgASgBEg8KB2NpX2hpZ2gYFCABKAESGAoLaWRlYWxfc2hhcmUYFSABKAFIAIgBARISCgVyYXRpbxgWIAEoAUgBiAEBEhYKCXJhdGlvX2xvdxgXIAEoAUgCiAEBEhcKCnJhdGlvX2hpZ2gYGCABKAFIA4gBARIUCgdwX3ZhbHVlGBkgASgBSASIAQESLwoJcHVibGlzaGVkGBogASgLMhwubGlua3RyaWFsLnYxLlB1Ymxpc2hlZFZhbHVlEhAKCGZhaWx1cmVzGBsgAygJEhcKD2Nvbm5lY3RfYXZlcmFnZRgcIAEoARIgChNyZXRyYW5zbWl0c19hdmVyYWdlGB0gASgBSAWIAQESHQoQdGltZW91dHNfYXZlcmFnZRgeIAEoAUgGiAEBEh4KEWNvZGVkX2JvdW5kX3NoYXJlGB8gASgBSAeIAQESEwoGcF9ob2xtGCEgASgBSAiIAQESGgoNaWRlYWxfYXZlcmFnZRgiIAEoAUgJiAEBEiAKE2NvZGVkX2JvdW5kX2F2ZXJhZ2UYIyABKAFICogBARILCgN2aWEYICABKAlCDgoMX2lkZWFsX3NoYXJlQggKBl9yYXRpb0IMCgpfcmF0aW9fbG93Qg0KC19yYXRpb19oaWdoQgoKCF9wX3ZhbHVlQhYKFF9yZXRyYW5zbWl0c19hdmVyYWdlQhMKEV90aW1lb3V0c19hdmVyYWdlQhQKEl9jb2RlZF9ib3VuZF9zaGFyZUIJCgdfcF9ob2xtQhAKDl9pZGVhbF9hdmVyYWdlQhYKFF9jb2RlZF9ib3VuZF9hdmVyYWdlImIKDlB1Ymxpc2hlZFZhbHVlEg8KB2F2ZXJhZ2UYASABKAESCgoCc2QYAiABKAESCwoDbWluGAMgASgBEgsKA21heBgEIAEoARIJCgFuGAUgASgFEg4KBnNvdXJjZRgGIAEoCSK1AgoGUG9pbnRzEg0KBXRyaWFsGAEgAygFEg8KB2F0dGVtcHQYAiADKAUSEQoJaXRlcmF0aW9uGAMgAygFEhEKCXRyZWF0bWVudBgEIAMoBRIrCgd2ZXJkaWN0GAUgAygOMhoubGlua3RyaWFsLnYxLlBvaW50VmVyZGljdBISCgp0aHJvdWdocHV0GAYgAygBEg8KB2VsYXBzZWQYByADKAESDQoFaWRlYWwYCCADKAESDgoGY291bnRzGAkgAygIEjAKBnJlYXNvbhgKIAMoCzIgLmxpbmt0cmlhbC52MS5Qb2ludHMuUmVhc29uRW50cnkSEwoLY29kZWRfYm91bmQYCyADKAEaLQoLUmVhc29uRW50cnkSCwoDa2V5GAEgASgFEg0KBXZhbHVlGAIgASgJOgI4ASJBCgxTd2VlcFJlcXVlc3QSEwoLY2FtcGFpZ25faWQYASABKAkSDAoEYXhpcxgCIAEoCRIOCgZtZXRyaWMYAyABKAkihAEKDVN3ZWVwUmVzcG9uc2USDAoEYXhlcxgBIAMoCRIPCgdtZXRyaWNzGAIgAygJEgwKBGF4aXMYAyABKAkSDgoGbWV0cmljGAQgASgJEgwKBHVuaXQYBSABKAkSKAoGcGFuZWxzGAYgAygLMhgubGlua3RyaWFsLnYxLlN3ZWVwUGFuZWwiaAoKU3dlZXBQYW5lbBINCgV0aXRsZRgBIAEoCRIOCgZ2YWx1ZXMYAiADKAkSEQoJcG9zaXRpb25zGAMgAygBEigKBmN1cnZlcxgEIAMoCzIYLmxpbmt0cmlhbC52MS5Td2VlcEN1cnZlIpcBCgpTd2VlcEN1cnZlEhEKCXRyZWF0bWVudBgBIAEoCRINCgVsYWJlbBgCIAEoCRIOCgZzb3VyY2UYAyABKAkSDQoFdmFsdWUYBCADKAESCwoDbG93GAUgAygBEgwKBGhpZ2gYBiADKAESCQoBbhgHIAMoBRINCgVpZGVhbBgIIAMoARITCgtjb2RlZF9ib3VuZBgJIAMoASKQAQoNU2VyaWVzUmVxdWVzdBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBRIRCglpdGVyYXRpb24YBCABKAUSEgoKbWF4X3BvaW50cxgFIAEoBRIUCgxmcm9tX3NlY29uZHMYBiABKAESEgoKdG9fc2Vjb25kcxgHIAEoASK8AQoOU2VyaWVzUmVzcG9uc2USJwoFZmxvd3MYASADKAsyGC5saW5rdHJpYWwudjEuRmxvd1NlcmllcxItCghjaGFubmVscxgCIAMoCzIbLmxpbmt0cmlhbC52MS5DaGFubmVsU2VyaWVzEjAKCXRlbGVtZXRyeRgDIAMoCzIdLmxpbmt0cmlhbC52MS5UZWxlbWV0cnlTZXJpZXMSDwoHdGhpbm5lZBgEIAEoCBIPCgdzYW1wbGVzGAUgASgDIusCCgpGbG93U2VyaWVzEg0KBXRyaWFsGAEgASgFEg8KB2F0dGVtcHQYAiABKAUSDAoEZmxvdxgDIAEoBRIMCgRzaWRlGAQgASgJEhEKCXRyZWF0bWVudBgFIAEoCRINCgVsYWJlbBgGIAEoCRIWCg5vZmZzZXRfc2Vjb25kcxgHIAEoARIKCgJhdBgKIAMoARIlCgdjb2x1bW5zGBogAygLMhQubGlua3RyaWFsLnYxLkNvbHVtbkoECAsQGlIKc2VudF9ieXRlc1ILYWNrZWRfYnl0ZXNSCnRocm91Z2hwdXRSCmN3bmRfYnl0ZXNSDnNzdGhyZXNoX2J5dGVzUgxmbGlnaHRfYnl0ZXNSB3NydHRfbXNSCXJ0dHZhcl9tc1IGcnRvX21zUgtyZXRyYW5zbWl0c1IIdGltZW91dHNSC2xvc3NfZXZlbnRzUgpwYWNpbmdfYnBzUg1iYW5kd2lkdGhfYnBzUgRtb3JlIkIKBkNvbHVtbhIOCgZ2YWx1ZXMYASADKAESDAoEbmFtZRgCIAEoCRIMCgR1bml0GAMgASgJEgwKBGtpbmQYBCABKAkilQEKDUNoYW5uZWxTZXJpZXMSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIUCgxzdGVwX3NlY29uZHMYAyABKAESCgoCYXQYBCADKAESDAoEbG9zcxgFIAMoARIWCg5iaXRfZXJyb3JfcmF0ZRgGIAMoARIQCghyYXRlX2JwcxgHIAMoARIQCghkZWxheV9tcxgIIAMoASKXAQoPVGVsZW1ldHJ5U2VyaWVzEgwKBG5vZGUYASABKAkSDQoFcmFkaW8YAiABKAkSDAoEbmFtZRgDIAEoCRIKCgJhdBgEIAMoARINCgV2YWx1ZRgFIAMoARIMCgR1bml0GAYgASgJEg4KBnNvdXJjZRgHIAEoCRISCgpwZXJfc2Vjb25kGAggASgIEgwKBHJvbGUYCSABKAkiQwoRR2V0QXR0ZW1wdFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUi2QIKEkdldEF0dGVtcHRSZXNwb25zZRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEiUKBXRyaWFsGAIgASgLMhYubGlua3RyaWFsLnYxLlRyaWFsUm93Eg8KB2F0dGVtcHQYAyABKAUSCwoDbG9nGAQgASgJEhIKCnJhZGlvX2pzb24YBSABKAkSJAoFZmxvd3MYBiADKAsyFS5saW5rdHJpYWwudjEuRmxvd1JvdxIWCg50cmVhdG1lbnRfanNvbhgHIAEoCRIUCgxjaGFubmVsX3NlZWQYCCABKAQSDQoFbGFiZWwYCSABKAkSJgoIYnJlYWNoZXMYCiADKAsyFC5saW5rdHJpYWwudjEuQnJlYWNoEioKBnByb2JlcxgLIAMoCzIaLmxpbmt0cmlhbC52MS5Qcm9iZVN1bW1hcnkSEwoLcHJvYmVfY2xvY2sYDCABKAkikQEKBkJyZWFjaBImCgJhdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEbm9kZRgCIAEoCRIMCgRyb2xlGAMgASgJEhEKCXRyZWF0bWVudBgEIAEoCRIPCgdtZXNzYWdlGAUgASgJEhIKCm9mX2F0dGVtcHQYBiABKAgSCwoDbG9nGAcgASgJIqgCCgdGbG93Um93EgwKBGZsb3cYASABKAUSEQoJdHJlYXRtZW50GAIgASgJEgwKBGZyb20YAyABKAkSCgoCdG8YBCABKAkSEAoIdHJhbnNmZXIYBSABKAkSDwoHdmVyZGljdBgGIAEoCRIOCgZyZWFzb24YByABKAkSDwoHbWVzc2FnZRgIIAEoCRISCgpzaXplX2J5dGVzGAkgASgDEhcKD2Nvbm5lY3Rfc2Vjb25kcxgKIAEoARIXCg9lbGFwc2VkX3NlY29uZHMYCyABKAESDgoGZGlnZXN0GAwgASgJEhcKD3JlY2VpdmVkX2RpZ2VzdBgNIAEoCRIVCg1zdGFydF9zZWNvbmRzGA4gASgBEhgKEGxhc3Rfc2FtcGxlX2pzb24YDyABKAkiVQoSTGlzdFJlY29yZHNSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRIMCgRub2RlGAIgASgJEhEKCWFmdGVyX3NlcRgDIAEoAxIOCgZib2RpZXMYBCABKAgicQoTTGlzdFJlY29yZHNSZXNwb25zZRItCghqb3VybmFscxgBIAMoCzIbLmxpbmt0cmlhbC52MS5TdG9yZWRKb3VybmFsEisKB3JlY29yZHMYAiADKAsyGi5saW5rdHJpYWwudjEuU3RvcmVkUmVjb3JkImUKDVN0b3JlZEpvdXJuYWwSDAoEbm9kZRgBIAEoCRIMCgRyb2xlGAIgASgJEhUKDWNvbW1pdHRlZF9zZXEYAyABKAMSDQoFZW5kZWQYBCABKAkSEgoKZW5kX3JlYXNvbhgFIAEoCSJ0CgxTdG9yZWRSZWNvcmQSCwoDc2VxGAEgASgDEgwKBHR5cGUYAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNoYTI1NhgEIAEoDBIRCglib2R5X2pzb24YBSABKAkiVwoVSW1wb3J0Q2FtcGFpZ25SZXF1ZXN0Eg8KB2NvbnRlbnQYASABKAwSEQoJZmlsZV9uYW1lGAIgASgJEgoKAmJ5GAMgASgJEg4KBm9yaWdpbhgEIAEoCSJKChZJbXBvcnRDYW1wYWlnblJlc3BvbnNlEjAKCGltcG9ydGVkGAEgASgLMh4ubGlua3RyaWFsLnYxLkltcG9ydGVkQ2FtcGFpZ24iigEKDEltcG9ydE9yaWdpbhITCgtjYW1wYWlnbl9pZBgBIAEoCRIOCgZvcmlnaW4YAiABKAkSEQoJZmlsZV9uYW1lGAMgASgJEg4KBnNoYTI1NhgEIAEoCRIKCgJieRgFIAEoCRImCgJhdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi9QEKEEltcG9ydGVkQ2FtcGFpZ24SLAoIaW1wb3J0ZWQYASABKAsyGi5saW5rdHJpYWwudjEuSW1wb3J0T3JpZ2luEgwKBHBsYW4YAiABKAkSDAoEcnVucxgDIAEoBRIOCgZ0cmlhbHMYBCABKAUSKwoHY3JlYXRlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFcGxhY2UYBiABKAkSDgoGcmFkaW9zGAcgAygJEhIKCnRvcG9sb2dpZXMYCCADKAkSEwoLc2l6ZXNfYnl0ZXMYCSADKAMSEgoKdHJlYXRtZW50cxgKIAMoCSIUChJMaXN0SW1wb3J0c1JlcXVlc3QiRgoTTGlzdEltcG9ydHNSZXNwb25zZRIvCgdpbXBvcnRzGAEgAygLMh4ubGlua3RyaWFsLnYxLkltcG9ydGVkQ2FtcGFpZ24iKgoTUmVtb3ZlSW1wb3J0UmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCSIWChRSZW1vdmVJbXBvcnRSZXNwb25zZSrVAQoMUG9pbnRWZXJkaWN0Eh0KGVBPSU5UX1ZFUkRJQ1RfVU5TUEVDSUZJRUQQABIbChdQT0lOVF9WRVJESUNUX1NVQ0NFRURFRBABEhgKFFBPSU5UX1ZFUkRJQ1RfRkFJTEVEEAISGwoXUE9JTlRfVkVSRElDVF9USU1FRF9PVVQQAxIZChVQT0lOVF9WRVJESUNUX0FCT1JURUQQBBIZChVQT0lOVF9WRVJESUNUX0lOVkFMSUQQBRIcChhQT0lOVF9WRVJESUNUX1VOVkVSSUZJRUQQBjK/BgoNUmVzdWx0U2VydmljZRJYCg1MaXN0Q2FtcGFpZ25zEiIubGlua3RyaWFsLnYxLkxpc3RDYW1wYWlnbnNSZXF1ZXN0GiMubGlua3RyaWFsLnYxLkxpc3RDYW1wYWlnbnNSZXNwb25zZRJMCglTdW1tYXJpemUSHi5saW5rdHJpYWwudjEuU3VtbWFyaXplUmVxdWVzdBofLmxpbmt0cmlhbC52MS5TdW1tYXJpemVSZXNwb25zZRJACgVTd2VlcBIaLmxpbmt0cmlhbC52MS5Td2VlcFJlcXVlc3QaGy5saW5rdHJpYWwudjEuU3dlZXBSZXNwb25zZRJDCgZTZXJpZXMSGy5saW5rdHJpYWwudjEuU2VyaWVzUmVxdWVzdBocLmxpbmt0cmlhbC52MS5TZXJpZXNSZXNwb25zZRJPCgpHZXRBdHRlbXB0Eh8ubGlua3RyaWFsLnYxLkdldEF0dGVtcHRSZXF1ZXN0GiAubGlua3RyaWFsLnYxLkdldEF0dGVtcHRSZXNwb25zZRJSCgtMaXN0UmVjb3JkcxIgLmxpbmt0cmlhbC52MS5MaXN0UmVjb3Jkc1JlcXVlc3QaIS5saW5rdHJpYWwudjEuTGlzdFJlY29yZHNSZXNwb25zZRJbCg5JbXBvcnRDYW1wYWlnbhIjLmxpbmt0cmlhbC52MS5JbXBvcnRDYW1wYWlnblJlcXVlc3QaJC5saW5rdHJpYWwudjEuSW1wb3J0Q2FtcGFpZ25SZXNwb25zZRJSCgtMaXN0Rm9ybWF0cxIgLmxpbmt0cmlhbC52MS5MaXN0Rm9ybWF0c1JlcXVlc3QaIS5saW5rdHJpYWwudjEuTGlzdEZvcm1hdHNSZXNwb25zZRJSCgtMaXN0SW1wb3J0cxIgLmxpbmt0cmlhbC52MS5MaXN0SW1wb3J0c1JlcXVlc3QaIS5saW5rdHJpYWwudjEuTGlzdEltcG9ydHNSZXNwb25zZRJVCgxSZW1vdmVJbXBvcnQSIS5saW5rdHJpYWwudjEuUmVtb3ZlSW1wb3J0UmVxdWVzdBoiLmxpbmt0cmlhbC52MS5SZW1vdmVJbXBvcnRSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
+  fileDesc("ChlsaW5rdHJpYWwvdjEvcmVzdWx0LnByb3RvEgxsaW5rdHJpYWwudjEiIQoSTGlzdEZvcm1hdHNSZXF1ZXN0EgsKA2lkcxgBIAMoCSI8ChNMaXN0Rm9ybWF0c1Jlc3BvbnNlEiUKB2Zvcm1hdHMYASADKAsyFC5saW5rdHJpYWwudjEuRm9ybWF0IpYBCgZGb3JtYXQSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIRCglmaWxlX25hbWUYAyABKAkSEgoKbWVkaWFfdHlwZRgEIAEoCRIRCglvbl9zY3JlZW4YBSABKAgSDAoEcm93cxgGIAEoCBIPCgdkcmF3aW5nGAcgASgIEhYKDm1heV9iZV9taXNzaW5nGAggASgIIkIKFExpc3RDYW1wYWlnbnNSZXF1ZXN0Eg0KBWxpbWl0GAEgASgFEg4KBmJlZm9yZRgCIAEoCRILCgNpZHMYAyADKAkiUAoVTGlzdENhbXBhaWduc1Jlc3BvbnNlEikKCWNhbXBhaWducxgBIAMoCzIWLmxpbmt0cmlhbC52MS5DYW1wYWlnbhIMCgRtb3JlGAIgASgIItgDCghDYW1wYWlnbhIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBHBsYW4YAyABKAkSKwoHY3JlYXRlZBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFZW5kZWQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHJ1bnMYBiABKAUSEgoKcnVuc19lbmRlZBgHIAEoBRIOCgZ0cmlhbHMYCCABKAUSFAoMdHJpYWxzX2VuZGVkGAkgASgFEhcKD2F0dGVtcHRzX2ZhaWxlZBgKIAEoBRIOCgZyYWRpb3MYCyADKAkSEgoKdG9wb2xvZ2llcxgMIAMoCRITCgtzaXplc19ieXRlcxgNIAMoAxISCgp0cmVhdG1lbnRzGA4gAygJEg0KBXBsYWNlGA8gASgJEhEKCXB1Ymxpc2hlZBgQIAEoCBIOCgZzd2VlcHMYESABKAgSMQoNbGFzdF9hY3Rpdml0eRgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoIZW5kZWRfYXMYEyABKA4yFi5saW5rdHJpYWwudjEuUnVuU3RhdGUSDwoHbWVzc2FnZRgUIAEoCSJCChBTdW1tYXJpemVSZXF1ZXN0EgsKA2lkcxgBIAMoCRIRCglyZWZlcmVuY2UYAiABKAkSDgoGcG9pbnRzGAMgASgIIpwBChFTdW1tYXJpemVSZXNwb25zZRImCgRydW5zGAEgAygLMhgubGlua3RyaWFsLnYxLlJ1blN1bW1hcnkSDQoFbm90ZXMYAiADKAkSNQoLZGlmZmVyZW5jZXMYAyADKAsyIC5saW5rdHJpYWwudjEuQ2FtcGFpZ25EaWZmZXJlbmNlEhkKEWRpZmZlcmVuY2VzX2Fsb25lGAQgASgFIqkEChJDYW1wYWlnbkRpZmZlcmVuY2USDQoFd2hlcmUYASABKAkSEQoJdHJlYXRtZW50GAIgASgJEg0KBWxhYmVsGAMgASgJEhEKCXJlZmVyZW5jZRgEIAEoCRIQCghjYW1wYWlnbhgFIAEoCRIXCg9yZWZlcmVuY2VfdmFsaWQYBiABKAUSDQoFdmFsaWQYByABKAUSHgoRcmVmZXJlbmNlX2F2ZXJhZ2UYCCABKAFIAIgBARIUCgdhdmVyYWdlGAkgASgBSAGIAQESFwoKZGlmZmVyZW5jZRgKIAEoAUgCiAEBEhMKBmNpX2xvdxgLIAEoAUgDiAEBEhQKB2NpX2hpZ2gYDCABKAFIBIgBARIbCg5jaGFuZ2VfcGVyY2VudBgNIAEoAUgFiAEBEhMKBnBfaG9sbRgOIAEoAUgGiAEBEg8KB2RlY2lkZWQYDyABKAgSDwoHY2hhbmdlZBgQIAEoCRIPCgdwYXJ0aWFsGBEgASgIEhUKDXJlZmVyZW5jZV9ydW4YEiABKAkSCwoDcnVuGBMgASgJEhoKEnJlZmVyZW5jZV9pbXBvcnRlZBgUIAEoCBIQCghpbXBvcnRlZBgVIAEoCEIUChJfcmVmZXJlbmNlX2F2ZXJhZ2VCCgoIX2F2ZXJhZ2VCDQoLX2RpZmZlcmVuY2VCCQoHX2NpX2xvd0IKCghfY2lfaGlnaEIRCg9fY2hhbmdlX3BlcmNlbnRCCQoHX3BfaG9sbSL2AwoKUnVuU3VtbWFyeRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEhMKC3JhZGlvX3RpdGxlGAIgASgJEhYKDnRvcG9sb2d5X3RpdGxlGAMgASgJEg0KBW9yZGVyGAQgASgJEhIKCml0ZXJhdGlvbnMYBSABKAUSKQoIc2V0dGluZ3MYBiADKAsyFy5saW5rdHJpYWwudjEuQXhpc1ZhbHVlEg0KBWdyb3VwGAcgASgJEjIKCnRyZWF0bWVudHMYCCADKAsyHi5saW5rdHJpYWwudjEuVHJlYXRtZW50U3VtbWFyeRIkCgZwb2ludHMYCSABKAsyFC5saW5rdHJpYWwudjEuUG9pbnRzEioKBnByb2JlcxgKIAMoCzIaLmxpbmt0cmlhbC52MS5Qcm9iZVN1bW1hcnkSEwoLcHJvYmVfY2xvY2sYCyABKAkSFgoOYm91bmRzX3Vua25vd24YDCABKAkSFAoMY29udHJvbF9ub3RlGA0gASgJEhIKCmNvbmNsdXNpb24YDiABKAkSIAoEbGVhZBgPIAEoCzISLmxpbmt0cmlhbC52MS5MZWFkEhEKCWhvc3Rfbm90ZRgQIAEoCRIsCghpbXBvcnRlZBgRIAEoCzIaLmxpbmt0cmlhbC52MS5JbXBvcnRPcmlnaW4iNQoETGVhZBIMCgR0ZXh0GAEgASgJEg4KBmxlYWRlchgCIAEoCRIPCgdkZWNpZGVkGAMgASgIIq8FCgxQcm9iZVN1bW1hcnkSDQoFcHJvYmUYASABKAkSDQoFbGFiZWwYAiABKAkSDgoGYmVzaWRlGAMgASgJEhAKCG1lYXN1cmVkGAQgASgFEg8KB3BsYW5uZWQYBSABKAUSDAoEZHNjcBgGIAEoBRIMCgRzZW50GAcgASgDEhAKCHJlY2VpdmVkGAggASgDEgwKBGxvc3QYCSABKAMSFwoKbG9zc19zaGFyZRgKIAEoAUgAiAEBEhMKC2xvc3NfYnVyc3RzGAsgASgDEhoKEmxvbmdlc3RfbG9zc19idXJzdBgMIAEoAxIRCglyZW9yZGVyZWQYDSABKAMSEgoKZHVwbGljYXRlZBgOIAEoAxIWCglkZWxheV9taW4YDyABKAFIAYgBARIXCgpkZWxheV9tZWFuGBAgASgBSAKIAQESFgoJZGVsYXlfcDUwGBEgASgBSAOIAQESFgoJZGVsYXlfcDk1GBIgASgBSASIAQESFgoJZGVsYXlfcDk5GBMgASgBSAWIAQESFgoJZGVsYXlfbWF4GBQgASgBSAaIAQESEwoGaml0dGVyGBUgASgBSAeIAQESFwoKaml0dGVyX21heBgWIAEoAUgIiAEBEhgKC3VuY2VydGFpbnR5GBcgASgBSAmIAQESEAoIZmFpbHVyZXMYGCADKAkSGAoQZmFpbGVkX3RyYW5zZmVycxgZIAEoBRIOCgZ1bnNlbnQYGiABKANCDQoLX2xvc3Nfc2hhcmVCDAoKX2RlbGF5X21pbkINCgtfZGVsYXlfbWVhbkIMCgpfZGVsYXlfcDUwQgwKCl9kZWxheV9wOTVCDAoKX2RlbGF5X3A5OUIMCgpfZGVsYXlfbWF4QgkKB19qaXR0ZXJCDQoLX2ppdHRlcl9tYXhCDgoMX3VuY2VydGFpbnR5IigKCUF4aXNWYWx1ZRIMCgRheGlzGAEgASgJEg0KBWxhYmVsGAIgASgJIqgHChBUcmVhdG1lbnRTdW1tYXJ5EgwKBG5hbWUYASABKAkSDQoFbGFiZWwYAiABKAkSEAoIcHJvdG9jb2wYAyABKAkSDwoHbWlzc2luZxgEIAEoCRINCgV2YWxpZBgFIAEoBRIRCglhdHRlbXB0ZWQYBiABKAUSDgoGZmFpbGVkGAcgASgFEg8KB3BsYW5uZWQYCCABKAUSDwoHYXZlcmFnZRgKIAEoARIKCgJzZBgLIAEoARILCgNtaW4YDCABKAESCwoDbWF4GA0gASgBEg4KBm1lZGlhbhgOIAEoARILCgNwMDUYDyABKAESCwoDcDI1GBAgASgBEgsKA3A3NRgRIAEoARILCgNwOTUYEiABKAESDgoGY2lfbG93GBMgASgBEg8KB2NpX2hpZ2gYFCABKAESGAoLaWRlYWxfc2hhcmUYFSABKAFIAIgBARISCgVyYXRpbxgWIAEoAUgBiAEBEhYKCXJhdGlvX2xvdxgXIAEoAUgCiAEBEhcKCnJhdGlvX2hpZ2gYGCABKAFIA4gBARIUCgdwX3ZhbHVlGBkgASgBSASIAQESLwoJcHVibGlzaGVkGBogASgLMhwubGlua3RyaWFsLnYxLlB1Ymxpc2hlZFZhbHVlEhAKCGZhaWx1cmVzGBsgAygJEhcKD2Nvbm5lY3RfYXZlcmFnZRgcIAEoARIgChNyZXRyYW5zbWl0c19hdmVyYWdlGB0gASgBSAWIAQESHQoQdGltZW91dHNfYXZlcmFnZRgeIAEoAUgGiAEBEh4KEWNvZGVkX2JvdW5kX3NoYXJlGB8gASgBSAeIAQESEwoGcF9ob2xtGCEgASgBSAiIAQESGgoNaWRlYWxfYXZlcmFnZRgiIAEoAUgJiAEBEiAKE2NvZGVkX2JvdW5kX2F2ZXJhZ2UYIyABKAFICogBARILCgN2aWEYICABKAkSKAoIZGVsaXZlcnkYJCABKAsyFi5saW5rdHJpYWwudjEuRGVsaXZlcnlCDgoMX2lkZWFsX3NoYXJlQggKBl9yYXRpb0IMCgpfcmF0aW9fbG93Qg0KC19yYXRpb19oaWdoQgoKCF9wX3ZhbHVlQhYKFF9yZXRyYW5zbWl0c19hdmVyYWdlQhMKEV90aW1lb3V0c19hdmVyYWdlQhQKEl9jb2RlZF9ib3VuZF9zaGFyZUIJCgdfcF9ob2xtQhAKDl9pZGVhbF9hdmVyYWdlQhYKFF9jb2RlZF9ib3VuZF9hdmVyYWdlIqAECghEZWxpdmVyeRIOCgZ0cmlhbHMYASABKAUSDwoHaG9yaXpvbhgCIAEoARINCgVzaGFyZRgDIAEoARIRCglzaGFyZV9sb3cYBCABKAESEgoKc2hhcmVfaGlnaBgFIAEoARIMCgRtZWFuGAYgASgBEhUKCG1lYW5fbG93GAcgASgBSACIAQESFgoJbWVhbl9oaWdoGAggASgBSAGIAQESEwoGbWVkaWFuGAkgASgBSAKIAQESFwoKbWVkaWFuX2xvdxgKIAEoAUgDiAEBEhgKC21lZGlhbl9oaWdoGAsgASgBSASIAQESFAoHZ29vZHB1dBgMIAEoAUgFiAEBEg0KBXBhaXJzGA0gASgFEhMKBnNvb25lchgOIAEoAUgGiAEBEhcKCnNvb25lcl9sb3cYDyABKAFIB4gBARIYCgtzb29uZXJfaGlnaBgQIAEoAUgIiAEBEhUKCHNvb25lcl9wGBEgASgBSAmIAQESGgoNc29vbmVyX3BfaG9sbRgSIAEoAUgKiAEBQgsKCV9tZWFuX2xvd0IMCgpfbWVhbl9oaWdoQgkKB19tZWRpYW5CDQoLX21lZGlhbl9sb3dCDgoMX21lZGlhbl9oaWdoQgoKCF9nb29kcHV0QgkKB19zb29uZXJCDQoLX3Nvb25lcl9sb3dCDgoMX3Nvb25lcl9oaWdoQgsKCV9zb29uZXJfcEIQCg5fc29vbmVyX3BfaG9sbSJiCg5QdWJsaXNoZWRWYWx1ZRIPCgdhdmVyYWdlGAEgASgBEgoKAnNkGAIgASgBEgsKA21pbhgDIAEoARILCgNtYXgYBCABKAESCQoBbhgFIAEoBRIOCgZzb3VyY2UYBiABKAkitQIKBlBvaW50cxINCgV0cmlhbBgBIAMoBRIPCgdhdHRlbXB0GAIgAygFEhEKCWl0ZXJhdGlvbhgDIAMoBRIRCgl0cmVhdG1lbnQYBCADKAUSKwoHdmVyZGljdBgFIAMoDjIaLmxpbmt0cmlhbC52MS5Qb2ludFZlcmRpY3QSEgoKdGhyb3VnaHB1dBgGIAMoARIPCgdlbGFwc2VkGAcgAygBEg0KBWlkZWFsGAggAygBEg4KBmNvdW50cxgJIAMoCBIwCgZyZWFzb24YCiADKAsyIC5saW5rdHJpYWwudjEuUG9pbnRzLlJlYXNvbkVudHJ5EhMKC2NvZGVkX2JvdW5kGAsgAygBGi0KC1JlYXNvbkVudHJ5EgsKA2tleRgBIAEoBRINCgV2YWx1ZRgCIAEoCToCOAEiQQoMU3dlZXBSZXF1ZXN0EhMKC2NhbXBhaWduX2lkGAEgASgJEgwKBGF4aXMYAiABKAkSDgoGbWV0cmljGAMgASgJIoQBCg1Td2VlcFJlc3BvbnNlEgwKBGF4ZXMYASADKAkSDwoHbWV0cmljcxgCIAMoCRIMCgRheGlzGAMgASgJEg4KBm1ldHJpYxgEIAEoCRIMCgR1bml0GAUgASgJEigKBnBhbmVscxgGIAMoCzIYLmxpbmt0cmlhbC52MS5Td2VlcFBhbmVsImgKClN3ZWVwUGFuZWwSDQoFdGl0bGUYASABKAkSDgoGdmFsdWVzGAIgAygJEhEKCXBvc2l0aW9ucxgDIAMoARIoCgZjdXJ2ZXMYBCADKAsyGC5saW5rdHJpYWwudjEuU3dlZXBDdXJ2ZSKXAQoKU3dlZXBDdXJ2ZRIRCgl0cmVhdG1lbnQYASABKAkSDQoFbGFiZWwYAiABKAkSDgoGc291cmNlGAMgASgJEg0KBXZhbHVlGAQgAygBEgsKA2xvdxgFIAMoARIMCgRoaWdoGAYgAygBEgkKAW4YByADKAUSDQoFaWRlYWwYCCADKAESEwoLY29kZWRfYm91bmQYCSADKAEikAEKDVNlcmllc1JlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSEQoJaXRlcmF0aW9uGAQgASgFEhIKCm1heF9wb2ludHMYBSABKAUSFAoMZnJvbV9zZWNvbmRzGAYgASgBEhIKCnRvX3NlY29uZHMYByABKAEivAEKDlNlcmllc1Jlc3BvbnNlEicKBWZsb3dzGAEgAygLMhgubGlua3RyaWFsLnYxLkZsb3dTZXJpZXMSLQoIY2hhbm5lbHMYAiADKAsyGy5saW5rdHJpYWwudjEuQ2hhbm5lbFNlcmllcxIwCgl0ZWxlbWV0cnkYAyADKAsyHS5saW5rdHJpYWwudjEuVGVsZW1ldHJ5U2VyaWVzEg8KB3RoaW5uZWQYBCABKAgSDwoHc2FtcGxlcxgFIAEoAyLrAgoKRmxvd1NlcmllcxINCgV0cmlhbBgBIAEoBRIPCgdhdHRlbXB0GAIgASgFEgwKBGZsb3cYAyABKAUSDAoEc2lkZRgEIAEoCRIRCgl0cmVhdG1lbnQYBSABKAkSDQoFbGFiZWwYBiABKAkSFgoOb2Zmc2V0X3NlY29uZHMYByABKAESCgoCYXQYCiADKAESJQoHY29sdW1ucxgaIAMoCzIULmxpbmt0cmlhbC52MS5Db2x1bW5KBAgLEBpSCnNlbnRfYnl0ZXNSC2Fja2VkX2J5dGVzUgp0aHJvdWdocHV0Ugpjd25kX2J5dGVzUg5zc3RocmVzaF9ieXRlc1IMZmxpZ2h0X2J5dGVzUgdzcnR0X21zUglydHR2YXJfbXNSBnJ0b19tc1ILcmV0cmFuc21pdHNSCHRpbWVvdXRzUgtsb3NzX2V2ZW50c1IKcGFjaW5nX2Jwc1INYmFuZHdpZHRoX2Jwc1IEbW9yZSJCCgZDb2x1bW4SDgoGdmFsdWVzGAEgAygBEgwKBG5hbWUYAiABKAkSDAoEdW5pdBgDIAEoCRIMCgRraW5kGAQgASgJIpUBCg1DaGFubmVsU2VyaWVzEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSFAoMc3RlcF9zZWNvbmRzGAMgASgBEgoKAmF0GAQgAygBEgwKBGxvc3MYBSADKAESFgoOYml0X2Vycm9yX3JhdGUYBiADKAESEAoIcmF0ZV9icHMYByADKAESEAoIZGVsYXlfbXMYCCADKAEilwEKD1RlbGVtZXRyeVNlcmllcxIMCgRub2RlGAEgASgJEg0KBXJhZGlvGAIgASgJEgwKBG5hbWUYAyABKAkSCgoCYXQYBCADKAESDQoFdmFsdWUYBSADKAESDAoEdW5pdBgGIAEoCRIOCgZzb3VyY2UYByABKAkSEgoKcGVyX3NlY29uZBgIIAEoCBIMCgRyb2xlGAkgASgJIkMKEUdldEF0dGVtcHRSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFItkCChJHZXRBdHRlbXB0UmVzcG9uc2USHgoDcnVuGAEgASgLMhEubGlua3RyaWFsLnYxLlJ1bhIlCgV0cmlhbBgCIAEoCzIWLmxpbmt0cmlhbC52MS5UcmlhbFJvdxIPCgdhdHRlbXB0GAMgASgFEgsKA2xvZxgEIAEoCRISCgpyYWRpb19qc29uGAUgASgJEiQKBWZsb3dzGAYgAygLMhUubGlua3RyaWFsLnYxLkZsb3dSb3cSFgoOdHJlYXRtZW50X2pzb24YByABKAkSFAoMY2hhbm5lbF9zZWVkGAggASgEEg0KBWxhYmVsGAkgASgJEiYKCGJyZWFjaGVzGAogAygLMhQubGlua3RyaWFsLnYxLkJyZWFjaBIqCgZwcm9iZXMYCyADKAsyGi5saW5rdHJpYWwudjEuUHJvYmVTdW1tYXJ5EhMKC3Byb2JlX2Nsb2NrGAwgASgJIpEBCgZCcmVhY2gSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG5vZGUYAiABKAkSDAoEcm9sZRgDIAEoCRIRCgl0cmVhdG1lbnQYBCABKAkSDwoHbWVzc2FnZRgFIAEoCRISCgpvZl9hdHRlbXB0GAYgASgIEgsKA2xvZxgHIAEoCSKoAgoHRmxvd1JvdxIMCgRmbG93GAEgASgFEhEKCXRyZWF0bWVudBgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJEhAKCHRyYW5zZmVyGAUgASgJEg8KB3ZlcmRpY3QYBiABKAkSDgoGcmVhc29uGAcgASgJEg8KB21lc3NhZ2UYCCABKAkSEgoKc2l6ZV9ieXRlcxgJIAEoAxIXCg9jb25uZWN0X3NlY29uZHMYCiABKAESFwoPZWxhcHNlZF9zZWNvbmRzGAsgASgBEg4KBmRpZ2VzdBgMIAEoCRIXCg9yZWNlaXZlZF9kaWdlc3QYDSABKAkSFQoNc3RhcnRfc2Vjb25kcxgOIAEoARIYChBsYXN0X3NhbXBsZV9qc29uGA8gASgJIlUKEkxpc3RSZWNvcmRzUmVxdWVzdBIOCgZydW5faWQYASABKAkSDAoEbm9kZRgCIAEoCRIRCglhZnRlcl9zZXEYAyABKAMSDgoGYm9kaWVzGAQgASgIInEKE0xpc3RSZWNvcmRzUmVzcG9uc2USLQoIam91cm5hbHMYASADKAsyGy5saW5rdHJpYWwudjEuU3RvcmVkSm91cm5hbBIrCgdyZWNvcmRzGAIgAygLMhoubGlua3RyaWFsLnYxLlN0b3JlZFJlY29yZCJlCg1TdG9yZWRKb3VybmFsEgwKBG5vZGUYASABKAkSDAoEcm9sZRgCIAEoCRIVCg1jb21taXR0ZWRfc2VxGAMgASgDEg0KBWVuZGVkGAQgASgJEhIKCmVuZF9yZWFzb24YBSABKAkidAoMU3RvcmVkUmVjb3JkEgsKA3NlcRgBIAEoAxIMCgR0eXBlGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzaGEyNTYYBCABKAwSEQoJYm9keV9qc29uGAUgASgJIlcKFUltcG9ydENhbXBhaWduUmVxdWVzdBIPCgdjb250ZW50GAEgASgMEhEKCWZpbGVfbmFtZRgCIAEoCRIKCgJieRgDIAEoCRIOCgZvcmlnaW4YBCABKAkiSgoWSW1wb3J0Q2FtcGFpZ25SZXNwb25zZRIwCghpbXBvcnRlZBgBIAEoCzIeLmxpbmt0cmlhbC52MS5JbXBvcnRlZENhbXBhaWduIooBCgxJbXBvcnRPcmlnaW4SEwoLY2FtcGFpZ25faWQYASABKAkSDgoGb3JpZ2luGAIgASgJEhEKCWZpbGVfbmFtZRgDIAEoCRIOCgZzaGEyNTYYBCABKAkSCgoCYnkYBSABKAkSJgoCYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIvUBChBJbXBvcnRlZENhbXBhaWduEiwKCGltcG9ydGVkGAEgASgLMhoubGlua3RyaWFsLnYxLkltcG9ydE9yaWdpbhIMCgRwbGFuGAIgASgJEgwKBHJ1bnMYAyABKAUSDgoGdHJpYWxzGAQgASgFEisKB2NyZWF0ZWQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXBsYWNlGAYgASgJEg4KBnJhZGlvcxgHIAMoCRISCgp0b3BvbG9naWVzGAggAygJEhMKC3NpemVzX2J5dGVzGAkgAygDEhIKCnRyZWF0bWVudHMYCiADKAkiFAoSTGlzdEltcG9ydHNSZXF1ZXN0IkYKE0xpc3RJbXBvcnRzUmVzcG9uc2USLwoHaW1wb3J0cxgBIAMoCzIeLmxpbmt0cmlhbC52MS5JbXBvcnRlZENhbXBhaWduIioKE1JlbW92ZUltcG9ydFJlcXVlc3QSEwoLY2FtcGFpZ25faWQYASABKAkiFgoUUmVtb3ZlSW1wb3J0UmVzcG9uc2Uq1QEKDFBvaW50VmVyZGljdBIdChlQT0lOVF9WRVJESUNUX1VOU1BFQ0lGSUVEEAASGwoXUE9JTlRfVkVSRElDVF9TVUNDRUVERUQQARIYChRQT0lOVF9WRVJESUNUX0ZBSUxFRBACEhsKF1BPSU5UX1ZFUkRJQ1RfVElNRURfT1VUEAMSGQoVUE9JTlRfVkVSRElDVF9BQk9SVEVEEAQSGQoVUE9JTlRfVkVSRElDVF9JTlZBTElEEAUSHAoYUE9JTlRfVkVSRElDVF9VTlZFUklGSUVEEAYyvwYKDVJlc3VsdFNlcnZpY2USWAoNTGlzdENhbXBhaWducxIiLmxpbmt0cmlhbC52MS5MaXN0Q2FtcGFpZ25zUmVxdWVzdBojLmxpbmt0cmlhbC52MS5MaXN0Q2FtcGFpZ25zUmVzcG9uc2USTAoJU3VtbWFyaXplEh4ubGlua3RyaWFsLnYxLlN1bW1hcml6ZVJlcXVlc3QaHy5saW5rdHJpYWwudjEuU3VtbWFyaXplUmVzcG9uc2USQAoFU3dlZXASGi5saW5rdHJpYWwudjEuU3dlZXBSZXF1ZXN0GhsubGlua3RyaWFsLnYxLlN3ZWVwUmVzcG9uc2USQwoGU2VyaWVzEhsubGlua3RyaWFsLnYxLlNlcmllc1JlcXVlc3QaHC5saW5rdHJpYWwudjEuU2VyaWVzUmVzcG9uc2USTwoKR2V0QXR0ZW1wdBIfLmxpbmt0cmlhbC52MS5HZXRBdHRlbXB0UmVxdWVzdBogLmxpbmt0cmlhbC52MS5HZXRBdHRlbXB0UmVzcG9uc2USUgoLTGlzdFJlY29yZHMSIC5saW5rdHJpYWwudjEuTGlzdFJlY29yZHNSZXF1ZXN0GiEubGlua3RyaWFsLnYxLkxpc3RSZWNvcmRzUmVzcG9uc2USWwoOSW1wb3J0Q2FtcGFpZ24SIy5saW5rdHJpYWwudjEuSW1wb3J0Q2FtcGFpZ25SZXF1ZXN0GiQubGlua3RyaWFsLnYxLkltcG9ydENhbXBhaWduUmVzcG9uc2USUgoLTGlzdEZvcm1hdHMSIC5saW5rdHJpYWwudjEuTGlzdEZvcm1hdHNSZXF1ZXN0GiEubGlua3RyaWFsLnYxLkxpc3RGb3JtYXRzUmVzcG9uc2USUgoLTGlzdEltcG9ydHMSIC5saW5rdHJpYWwudjEuTGlzdEltcG9ydHNSZXF1ZXN0GiEubGlua3RyaWFsLnYxLkxpc3RJbXBvcnRzUmVzcG9uc2USVQoMUmVtb3ZlSW1wb3J0EiEubGlua3RyaWFsLnYxLlJlbW92ZUltcG9ydFJlcXVlc3QaIi5saW5rdHJpYWwudjEuUmVtb3ZlSW1wb3J0UmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
 
 /**
  * @generated from message linktrial.v1.ListFormatsRequest
@@ -1051,6 +1051,13 @@ export type TreatmentSummary = Message<"linktrial.v1.TreatmentSummary"> & {
    * @generated from field: string via = 32;
    */
   via: string;
+
+  /**
+   * unset where times bound the transfers, or no trial tells of the protocol
+   *
+   * @generated from field: linktrial.v1.Delivery delivery = 36;
+   */
+  delivery?: Delivery | undefined;
 };
 
 /**
@@ -1059,6 +1066,132 @@ export type TreatmentSummary = Message<"linktrial.v1.TreatmentSummary"> & {
  */
 export const TreatmentSummarySchema: GenMessage<TreatmentSummary> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_result, 13);
+
+/**
+ * When the payload was there, over valid and failed trials. Times are in seconds.
+ *
+ * @generated from message linktrial.v1.Delivery
+ */
+export type Delivery = Message<"linktrial.v1.Delivery"> & {
+  /**
+   * @generated from field: int32 trials = 1;
+   */
+  trials: number;
+
+  /**
+   * the limit of a transfer: one that failed was not delivered by then
+   *
+   * @generated from field: double horizon = 2;
+   */
+  horizon: number;
+
+  /**
+   * delivered by the horizon
+   *
+   * @generated from field: double share = 3;
+   */
+  share: number;
+
+  /**
+   * 95 %, Wilson
+   *
+   * @generated from field: double share_low = 4;
+   */
+  shareLow: number;
+
+  /**
+   * @generated from field: double share_high = 5;
+   */
+  shareHigh: number;
+
+  /**
+   * restricted: of the time or the horizon, whichever is shorter
+   *
+   * @generated from field: double mean = 6;
+   */
+  mean: number;
+
+  /**
+   * 95 %, Student's t; unset of a single trial
+   *
+   * @generated from field: optional double mean_low = 7;
+   */
+  meanLow?: number | undefined;
+
+  /**
+   * @generated from field: optional double mean_high = 8;
+   */
+  meanHigh?: number | undefined;
+
+  /**
+   * unset: fewer than half were delivered
+   *
+   * @generated from field: optional double median = 9;
+   */
+  median?: number | undefined;
+
+  /**
+   * @generated from field: optional double median_low = 10;
+   */
+  medianLow?: number | undefined;
+
+  /**
+   * unset: beyond the horizon
+   *
+   * @generated from field: optional double median_high = 11;
+   */
+  medianHigh?: number | undefined;
+
+  /**
+   * bytes per second over the time spent
+   *
+   * @generated from field: optional double goodput = 12;
+   */
+  goodput?: number | undefined;
+
+  /**
+   * Than the reference, paired by iteration; unset where there is none.
+   *
+   * @generated from field: int32 pairs = 13;
+   */
+  pairs: number;
+
+  /**
+   * negative: later
+   *
+   * @generated from field: optional double sooner = 14;
+   */
+  sooner?: number | undefined;
+
+  /**
+   * @generated from field: optional double sooner_low = 15;
+   */
+  soonerLow?: number | undefined;
+
+  /**
+   * @generated from field: optional double sooner_high = 16;
+   */
+  soonerHigh?: number | undefined;
+
+  /**
+   * Student's t for pairs
+   *
+   * @generated from field: optional double sooner_p = 17;
+   */
+  soonerP?: number | undefined;
+
+  /**
+   * @generated from field: optional double sooner_p_holm = 18;
+   */
+  soonerPHolm?: number | undefined;
+};
+
+/**
+ * Describes the message linktrial.v1.Delivery.
+ * Use `create(DeliverySchema)` to create a new message.
+ */
+export const DeliverySchema: GenMessage<Delivery> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_result, 14);
 
 /**
  * @generated from message linktrial.v1.PublishedValue
@@ -1100,7 +1233,7 @@ export type PublishedValue = Message<"linktrial.v1.PublishedValue"> & {
  * Use `create(PublishedValueSchema)` to create a new message.
  */
 export const PublishedValueSchema: GenMessage<PublishedValue> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 14);
+  messageDesc(file_linktrial_v1_result, 15);
 
 /**
  * Every attempt of a run, by columns of equal length.
@@ -1183,7 +1316,7 @@ export type Points = Message<"linktrial.v1.Points"> & {
  * Use `create(PointsSchema)` to create a new message.
  */
 export const PointsSchema: GenMessage<Points> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 15);
+  messageDesc(file_linktrial_v1_result, 16);
 
 /**
  * @generated from message linktrial.v1.SweepRequest
@@ -1214,7 +1347,7 @@ export type SweepRequest = Message<"linktrial.v1.SweepRequest"> & {
  * Use `create(SweepRequestSchema)` to create a new message.
  */
 export const SweepRequestSchema: GenMessage<SweepRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 16);
+  messageDesc(file_linktrial_v1_result, 17);
 
 /**
  * @generated from message linktrial.v1.SweepResponse
@@ -1258,7 +1391,7 @@ export type SweepResponse = Message<"linktrial.v1.SweepResponse"> & {
  * Use `create(SweepResponseSchema)` to create a new message.
  */
 export const SweepResponseSchema: GenMessage<SweepResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 17);
+  messageDesc(file_linktrial_v1_result, 18);
 
 /**
  * @generated from message linktrial.v1.SweepPanel
@@ -1294,7 +1427,7 @@ export type SweepPanel = Message<"linktrial.v1.SweepPanel"> & {
  * Use `create(SweepPanelSchema)` to create a new message.
  */
 export const SweepPanelSchema: GenMessage<SweepPanel> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 18);
+  messageDesc(file_linktrial_v1_result, 19);
 
 /**
  * @generated from message linktrial.v1.SweepCurve
@@ -1359,7 +1492,7 @@ export type SweepCurve = Message<"linktrial.v1.SweepCurve"> & {
  * Use `create(SweepCurveSchema)` to create a new message.
  */
 export const SweepCurveSchema: GenMessage<SweepCurve> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 19);
+  messageDesc(file_linktrial_v1_result, 20);
 
 /**
  * @generated from message linktrial.v1.SeriesRequest
@@ -1417,7 +1550,7 @@ export type SeriesRequest = Message<"linktrial.v1.SeriesRequest"> & {
  * Use `create(SeriesRequestSchema)` to create a new message.
  */
 export const SeriesRequestSchema: GenMessage<SeriesRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 20);
+  messageDesc(file_linktrial_v1_result, 21);
 
 /**
  * @generated from message linktrial.v1.SeriesResponse
@@ -1460,7 +1593,7 @@ export type SeriesResponse = Message<"linktrial.v1.SeriesResponse"> & {
  * Use `create(SeriesResponseSchema)` to create a new message.
  */
 export const SeriesResponseSchema: GenMessage<SeriesResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 21);
+  messageDesc(file_linktrial_v1_result, 22);
 
 /**
  * Columns of equal length; there is none of a metric that the protocol does not
@@ -1529,7 +1662,7 @@ export type FlowSeries = Message<"linktrial.v1.FlowSeries"> & {
  * Use `create(FlowSeriesSchema)` to create a new message.
  */
 export const FlowSeriesSchema: GenMessage<FlowSeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 22);
+  messageDesc(file_linktrial_v1_result, 23);
 
 /**
  * @generated from message linktrial.v1.Column
@@ -1570,7 +1703,7 @@ export type Column = Message<"linktrial.v1.Column"> & {
  * Use `create(ColumnSchema)` to create a new message.
  */
 export const ColumnSchema: GenMessage<Column> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 23);
+  messageDesc(file_linktrial_v1_result, 24);
 
 /**
  * @generated from message linktrial.v1.ChannelSeries
@@ -1626,7 +1759,7 @@ export type ChannelSeries = Message<"linktrial.v1.ChannelSeries"> & {
  * Use `create(ChannelSeriesSchema)` to create a new message.
  */
 export const ChannelSeriesSchema: GenMessage<ChannelSeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 24);
+  messageDesc(file_linktrial_v1_result, 25);
 
 /**
  * @generated from message linktrial.v1.TelemetrySeries
@@ -1692,7 +1825,7 @@ export type TelemetrySeries = Message<"linktrial.v1.TelemetrySeries"> & {
  * Use `create(TelemetrySeriesSchema)` to create a new message.
  */
 export const TelemetrySeriesSchema: GenMessage<TelemetrySeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 25);
+  messageDesc(file_linktrial_v1_result, 26);
 
 /**
  * @generated from message linktrial.v1.GetAttemptRequest
@@ -1721,7 +1854,7 @@ export type GetAttemptRequest = Message<"linktrial.v1.GetAttemptRequest"> & {
  * Use `create(GetAttemptRequestSchema)` to create a new message.
  */
 export const GetAttemptRequestSchema: GenMessage<GetAttemptRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 26);
+  messageDesc(file_linktrial_v1_result, 27);
 
 /**
  * @generated from message linktrial.v1.GetAttemptResponse
@@ -1807,7 +1940,7 @@ export type GetAttemptResponse = Message<"linktrial.v1.GetAttemptResponse"> & {
  * Use `create(GetAttemptResponseSchema)` to create a new message.
  */
 export const GetAttemptResponseSchema: GenMessage<GetAttemptResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 27);
+  messageDesc(file_linktrial_v1_result, 28);
 
 /**
  * Breach is what a driver did wrong without deciding an attempt by it.
@@ -1862,7 +1995,7 @@ export type Breach = Message<"linktrial.v1.Breach"> & {
  * Use `create(BreachSchema)` to create a new message.
  */
 export const BreachSchema: GenMessage<Breach> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 28);
+  messageDesc(file_linktrial_v1_result, 29);
 
 /**
  * @generated from message linktrial.v1.FlowRow
@@ -1953,7 +2086,7 @@ export type FlowRow = Message<"linktrial.v1.FlowRow"> & {
  * Use `create(FlowRowSchema)` to create a new message.
  */
 export const FlowRowSchema: GenMessage<FlowRow> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 29);
+  messageDesc(file_linktrial_v1_result, 30);
 
 /**
  * @generated from message linktrial.v1.ListRecordsRequest
@@ -1993,7 +2126,7 @@ export type ListRecordsRequest = Message<"linktrial.v1.ListRecordsRequest"> & {
  * Use `create(ListRecordsRequestSchema)` to create a new message.
  */
 export const ListRecordsRequestSchema: GenMessage<ListRecordsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 30);
+  messageDesc(file_linktrial_v1_result, 31);
 
 /**
  * @generated from message linktrial.v1.ListRecordsResponse
@@ -2019,7 +2152,7 @@ export type ListRecordsResponse = Message<"linktrial.v1.ListRecordsResponse"> & 
  * Use `create(ListRecordsResponseSchema)` to create a new message.
  */
 export const ListRecordsResponseSchema: GenMessage<ListRecordsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 31);
+  messageDesc(file_linktrial_v1_result, 32);
 
 /**
  * @generated from message linktrial.v1.StoredJournal
@@ -2060,7 +2193,7 @@ export type StoredJournal = Message<"linktrial.v1.StoredJournal"> & {
  * Use `create(StoredJournalSchema)` to create a new message.
  */
 export const StoredJournalSchema: GenMessage<StoredJournal> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 32);
+  messageDesc(file_linktrial_v1_result, 33);
 
 /**
  * @generated from message linktrial.v1.StoredRecord
@@ -2105,7 +2238,7 @@ export type StoredRecord = Message<"linktrial.v1.StoredRecord"> & {
  * Use `create(StoredRecordSchema)` to create a new message.
  */
 export const StoredRecordSchema: GenMessage<StoredRecord> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 33);
+  messageDesc(file_linktrial_v1_result, 34);
 
 /**
  * @generated from message linktrial.v1.ImportCampaignRequest
@@ -2143,7 +2276,7 @@ export type ImportCampaignRequest = Message<"linktrial.v1.ImportCampaignRequest"
  * Use `create(ImportCampaignRequestSchema)` to create a new message.
  */
 export const ImportCampaignRequestSchema: GenMessage<ImportCampaignRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 34);
+  messageDesc(file_linktrial_v1_result, 35);
 
 /**
  * @generated from message linktrial.v1.ImportCampaignResponse
@@ -2160,7 +2293,7 @@ export type ImportCampaignResponse = Message<"linktrial.v1.ImportCampaignRespons
  * Use `create(ImportCampaignResponseSchema)` to create a new message.
  */
 export const ImportCampaignResponseSchema: GenMessage<ImportCampaignResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 35);
+  messageDesc(file_linktrial_v1_result, 36);
 
 /**
  * ImportOrigin is where results come from that another orchestrator measured.
@@ -2210,7 +2343,7 @@ export type ImportOrigin = Message<"linktrial.v1.ImportOrigin"> & {
  * Use `create(ImportOriginSchema)` to create a new message.
  */
 export const ImportOriginSchema: GenMessage<ImportOrigin> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 36);
+  messageDesc(file_linktrial_v1_result, 37);
 
 /**
  * @generated from message linktrial.v1.ImportedCampaign
@@ -2276,7 +2409,7 @@ export type ImportedCampaign = Message<"linktrial.v1.ImportedCampaign"> & {
  * Use `create(ImportedCampaignSchema)` to create a new message.
  */
 export const ImportedCampaignSchema: GenMessage<ImportedCampaign> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 37);
+  messageDesc(file_linktrial_v1_result, 38);
 
 /**
  * @generated from message linktrial.v1.ListImportsRequest
@@ -2289,7 +2422,7 @@ export type ListImportsRequest = Message<"linktrial.v1.ListImportsRequest"> & {
  * Use `create(ListImportsRequestSchema)` to create a new message.
  */
 export const ListImportsRequestSchema: GenMessage<ListImportsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 38);
+  messageDesc(file_linktrial_v1_result, 39);
 
 /**
  * @generated from message linktrial.v1.ListImportsResponse
@@ -2308,7 +2441,7 @@ export type ListImportsResponse = Message<"linktrial.v1.ListImportsResponse"> & 
  * Use `create(ListImportsResponseSchema)` to create a new message.
  */
 export const ListImportsResponseSchema: GenMessage<ListImportsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 39);
+  messageDesc(file_linktrial_v1_result, 40);
 
 /**
  * @generated from message linktrial.v1.RemoveImportRequest
@@ -2325,7 +2458,7 @@ export type RemoveImportRequest = Message<"linktrial.v1.RemoveImportRequest"> & 
  * Use `create(RemoveImportRequestSchema)` to create a new message.
  */
 export const RemoveImportRequestSchema: GenMessage<RemoveImportRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 40);
+  messageDesc(file_linktrial_v1_result, 41);
 
 /**
  * @generated from message linktrial.v1.RemoveImportResponse
@@ -2338,7 +2471,7 @@ export type RemoveImportResponse = Message<"linktrial.v1.RemoveImportResponse"> 
  * Use `create(RemoveImportResponseSchema)` to create a new message.
  */
 export const RemoveImportResponseSchema: GenMessage<RemoveImportResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 41);
+  messageDesc(file_linktrial_v1_result, 42);
 
 /**
  * @generated from enum linktrial.v1.PointVerdict
