@@ -5,6 +5,7 @@ package runsheet
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -246,7 +247,13 @@ type Limits struct {
 	// Wait is how long a trial is repeated because of faults of the apparatus before
 	// the run pauses; 0: [DefaultWait], as in sheets without a limit.
 	Wait time.Duration `json:"wait_ns,omitempty"`
+	// Horizon is until when results wait for a delivery, from the first attempt to connect;
+	// 0: [Limits.Transfer], as in sheets without one.
+	Horizon time.Duration `json:"horizon_ns,omitempty"`
 }
+
+// DeliveryHorizon is [Limits.Horizon], or what it is where there is none.
+func (l Limits) DeliveryHorizon() time.Duration { return cmp.Or(l.Horizon, l.Transfer) }
 
 // DefaultWait is [Limits.Wait] where the plan has none.
 const DefaultWait = 10 * time.Minute
@@ -293,6 +300,9 @@ func (s *Sheet) Check() error {
 	}
 	if s.Limits.Connect <= 0 || s.Limits.Transfer <= 0 || s.Limits.Attempts < 1 {
 		return fmt.Errorf("limits %+v, expected positive times and at least one attempt", s.Limits)
+	}
+	if s.Limits.Horizon < 0 {
+		return fmt.Errorf("a horizon of %s", s.Limits.Horizon)
 	}
 	if err := s.Valid.check(); err != nil {
 		return err

@@ -103,7 +103,7 @@ var allowed = map[string][]string{
 	"agents/path/":             {"executor", "executor/runsheet", "internal/"},
 	// One row for each package of the orchestrator; those below a package go with it.
 	"orchestrator/plan/":               {"orchestrator/plan/", "executor/runsheet", "protocols/contract", "protocols/probe/pattern", "internal/"},
-	"orchestrator/sheet/":              {"orchestrator/plan", "executor/runsheet", "protocols/contract", "internal/"},
+	"orchestrator/sheet/":              {"orchestrator/plan", "executor/credible", "executor/runsheet", "protocols/contract", "internal/"},
 	"orchestrator/stats/":              {"internal/"},
 	"orchestrator/downsample/":         {"internal/"},
 	"orchestrator/catalog/":            {"orchestrator/plan", "protocols/contract", "internal/", "radio-profiles", "topologies"},

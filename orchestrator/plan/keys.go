@@ -77,6 +77,8 @@ var limitsKeys = &yamlschema.Mapping{Name: "limits", Keys: []yamlschema.Key{
 		Meaning: "Time between two trials, on top of what Linktrial itself needs between them."},
 	{Name: "wait", Form: yamlschema.Duration(time.Second, maxDuration), Default: runsheet.DefaultWait, Example: "30m",
 		Meaning: "How long a trial is repeated because of faults of the apparatus before the run pauses."},
+	{Name: "horizon", Form: yamlschema.Duration(100*time.Millisecond, maxDuration), Unset: "limits.transfer", Example: "2m",
+		Meaning: "Until when results wait for a payload, from the first attempt to connect: the mean time to delivery is restricted to it, and a trial that failed counts as not delivered by then. Nothing is ended by it."},
 }}
 
 var viaKeys = &yamlschema.Mapping{Name: "relay processes", Keys: []yamlschema.Key{

@@ -198,6 +198,7 @@ func limits(v yamldoc.Value) runsheet.Limits {
 		Attempts: m.Int("attempts"),
 		Pause:    m.Duration("pause"),
 		Wait:     m.Duration("wait"),
+		Horizon:  m.Duration("horizon"),
 	}
 	if l.Wait == runsheet.DefaultWait {
 		l.Wait = 0 // the sheet of a plan without the key has none either

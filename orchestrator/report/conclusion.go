@@ -10,125 +10,124 @@ import (
 	"linktrial/orchestrator/stats"
 )
 
-// conclude is the sentence over a run's comparison: by how much the treatment with the
-// highest average leads the next one, whether the trials decide it, and about how many
-// more iterations would. Empty where fewer than two treatments have values. Which two
-// these are shows only afterwards, so that each pair of treatments counts as a
-// comparison of its own. Mixes are left out: their trials have more flows.
+// conclude is the sentence over a run's comparison: by how much the best treatment leads the
+// next one, whether the trials decide it, and about how many more iterations would. Empty
+// where fewer than two treatments have values. Which two these are shows only afterwards, so
+// that each pair of treatments counts as a comparison of its own. Mixes are left out: their
+// trials have more flows.
 //
 // Averages are over the trials that succeeded. Where shares of failures differ, a treatment
 // that gives up in the hard moments has the higher one: then the conclusion is over the time
-// to delivery ([concludeDelivery]).
+// to delivery.
 func conclude(t *RunTable, samples []sample, isMix func(string) bool) (string, Lead) {
-	if ranks := soonest(t, isMix); len(ranks) > 1 && failuresDiffer(t, ranks) {
-		return concludeDelivery(t, samples, ranks)
+	r := overThroughput(t, samples, isMix)
+	if rows := soonest(t, isMix); len(rows) > 1 && failuresDiffer(t, rows) {
+		r = overDelivery(t, samples, rows)
 	}
-	ranks := ranked(t, isMix)
-	if len(ranks) < 2 {
+	if len(r.rows) < 2 {
 		return "", Lead{}
 	}
-	best, next, all := ranks[0], ranks[1], len(ranks)*(len(ranks)-1)/2
-	judge := func(best, next int) stats.Decision {
-		return stats.Decide(stats.PairUp(samples[next].by(rateOf), samples[best].by(rateOf)), level, all)
-	}
-	d, though := judge(best, next), ""
-	if d.Ratio < 1 {
-		best, next, though = next, best, ", though its average is lower"
-		d = judge(best, next)
+	best, next, all := r.rows[0], r.rows[1], len(r.rows)*(len(r.rows)-1)/2
+	d, though := r.judge(best, next, all), ""
+	if d.behind {
+		best, next, though = next, best, r.though
+		d = r.judge(best, next, all)
 	}
 	leader, second := wording.Clean(t.Rows[best].Label), wording.Clean(t.Rows[next].Label)
-	if d.Pairs < minPairs {
-		text := fmt.Sprintf("%s and %s are not compared: %s valid values of both, and a comparison takes %d", leader, second, wording.Plural(d.Pairs, "iteration has", "iterations have"), minPairs)
+	if d.pairs < minPairs {
+		text := fmt.Sprintf("%s and %s are not compared: %s %s of both, and a comparison takes %d", leader, second, wording.Plural(d.pairs, "iteration has", "iterations have"), r.lacks, minPairs)
 		return text + ".", Lead{Text: text}
 	}
-	noise := !d.Decided && d.More == 0
-	decided := decision(d.Decided)
-	by := strings.TrimPrefix(wording.Change(d.Ratio), "+")
-	short := Lead{Text: fmt.Sprintf("%s leads %s by %s: %s", leader, second, by, decided), Leader: leader, Decided: d.Decided}
-	if noise {
-		short = Lead{Text: fmt.Sprintf("%s is within noise of %s", leader, second)}
+	begin, called, comma := "", second, ""
+	if t.Partial {
+		begin = "So far: "
 	}
-	var b strings.Builder
-	second = begin(&b, t, len(ranks), second, noise)
-	if noise {
-		though = ""
-		fmt.Fprintf(&b, "%s is within noise of %s", leader, second)
-	} else {
-		fmt.Fprintf(&b, "%s leads %s by %s", leader, second, by)
+	if n := len(r.rows); n > 2 {
+		begin, called, comma = fmt.Sprintf("%sof %d treatments, ", begin, n), "the next, "+second, ","
 	}
-	fmt.Fprintf(&b, "%s (%s)", though, basis(&d, noise))
-	end(&b, d.Decided, d.P, d.More, all, d.Interval.Defined())
-	return wording.Sentence(b.String()), short
+	if !d.decided && d.more == 0 {
+		noise := leader + " " + r.noise + " "
+		return wording.Sentence(begin + noise + called + " (" + d.by + ", " + d.basis + ")" + d.end(all) + r.note), Lead{Text: noise + second}
+	}
+	short := Lead{Text: r.leads(leader, second, "", strings.TrimPrefix(d.by, "+")) + ": " + decision(d.decided), Leader: leader, Decided: d.decided}
+	return wording.Sentence(begin + r.leads(leader, called, comma, strings.TrimPrefix(d.by, "+")) + though + " (" + d.basis + ")" + d.end(all) + r.note), short
 }
 
 func decision(decided bool) string { return map[bool]string{false: "not "}[decided] + "decided" }
 
-// begin writes what precedes the leader, and returns how the second one is named.
-func begin(b *strings.Builder, t *RunTable, ranks int, second string, noise bool) string {
-	if t.Partial {
-		b.WriteString("So far: ")
-	}
-	if ranks < 3 {
-		return second
-	}
-	fmt.Fprintf(b, "of %d treatments, ", ranks)
-	if second = "the next, " + second; !noise {
-		second += ","
-	}
-	return second
+// ranking is what a conclusion is over.
+type ranking struct {
+	rows  []int // from the best
+	judge func(best, next, comparisons int) judged
+	// leads says who is ahead of whom by how much; a comma ends an apposition of the second.
+	leads func(leader, second, comma, by string) string
+	noise string // the verb where the difference is noise
+	// though is said where fewer of the pairs agree with the ranking, lacks is what both of a
+	// pair need, and note ends the conclusion.
+	though, lacks, note string
 }
 
-// end writes the decision, what it lacks, and for how many comparisons it is corrected.
-func end(b *strings.Builder, decided bool, p float64, more, all int, interval bool) {
-	fmt.Fprintf(b, ": %s (p %s)", decision(decided), strings.Replace("= "+wording.PValue(&p), "= <", "< ", 1))
+// judged is two rows held against each other.
+type judged struct {
+	pairs, more int
+	behind      bool // the best of the ranking is, of the two
+	decided     bool
+	p           float64
+	by          string // how far they are apart, with its sign
+	interval    bool
+	basis       string // what it is decided by
+}
+
+// end is the decision, what it lacks, and for how many comparisons it is corrected.
+func (d *judged) end(all int) string {
+	text := fmt.Sprintf(": %s (p %s)", decision(d.decided), strings.Replace("= "+wording.PValue(&d.p), "= <", "< ", 1))
 	switch {
-	case more > stats.ManyMore:
-		fmt.Fprintf(b, "; more than %d more iterations would be needed", stats.ManyMore)
-	case more > 0:
-		fmt.Fprintf(b, "; about %s would be needed", wording.Plural(more, "more iteration", "more iterations"))
+	case d.more > stats.ManyMore:
+		text += fmt.Sprintf("; more than %d more iterations would be needed", stats.ManyMore)
+	case d.more > 0:
+		text += fmt.Sprintf("; about %s would be needed", wording.Plural(d.more, "more iteration", "more iterations"))
 	}
-	b.WriteString(".")
+	text += "."
 	if all > 1 {
-		corrected := map[bool]string{true: "Interval and p are", false: "p is"}[interval]
-		fmt.Fprintf(b, " %s corrected for the %d pairs of treatments (Bonferroni).", corrected, all)
+		corrected := map[bool]string{true: "Interval and p are", false: "p is"}[d.interval]
+		text += fmt.Sprintf(" %s corrected for the %d pairs of treatments (Bonferroni).", corrected, all)
 	}
+	return text
 }
 
-// concludeDelivery is [conclude] by the restricted mean of the time to delivery, in which
-// every iteration counts in which both treatments tell of their protocol.
-func concludeDelivery(t *RunTable, samples []sample, ranks []int) (string, Lead) {
-	best, next, all := ranks[0], ranks[1], len(ranks)*(len(ranks)-1)/2
-	judge := func(best, next int) stats.Sooner {
-		return stats.DecideSooner(samples[next].waits(), samples[best].waits(), samples[best].horizon, level, all)
-	}
-	d, though := judge(best, next), ""
-	if d.Difference < 0 {
-		best, next, though = next, best, ", though not over all trials"
-		d = judge(best, next)
-	}
-	leader, second := wording.Clean(t.Rows[best].Label), wording.Clean(t.Rows[next].Label)
-	if d.Pairs < minPairs {
-		text := fmt.Sprintf("%s and %s are not compared: %s an outcome of both, and a comparison takes %d", leader, second, wording.Plural(d.Pairs, "iteration has", "iterations have"), minPairs)
-		return text + ".", Lead{Text: text}
-	}
-	noise := !d.Decided && d.More == 0
-	sooner := wording.Number(&d.Difference) + " s"
-	short := Lead{Text: fmt.Sprintf("%s delivers %s sooner than %s: %s", leader, sooner, second, decision(d.Decided)), Leader: leader, Decided: d.Decided}
-	var b strings.Builder
-	called := begin(&b, t, len(ranks), second, noise)
-	by := fmt.Sprintf("restricted mean up to %s s, paired t, %s", wording.Short(&samples[best].horizon), wording.Plural(d.Pairs, "iteration", "iterations"))
-	if d.Interval.Defined() {
-		by = strings.ReplaceAll(wording.Number(&d.Interval.Low)+" to "+wording.Number(&d.Interval.High), "-", "−") + " s at 95 %, " + by
-	}
-	if noise {
-		short = Lead{Text: fmt.Sprintf("%s delivers within noise of %s", leader, second)}
-		fmt.Fprintf(&b, "%s delivers within noise of %s (%s, %s)", leader, called, sooner, by)
-	} else {
-		fmt.Fprintf(&b, "%s delivers %s sooner than %s%s (%s)", leader, sooner, strings.TrimSuffix(called, ","), though, by)
-	}
-	end(&b, d.Decided, d.P, d.More, all, d.Interval.Defined())
-	fmt.Fprintf(&b, " Shares of failures differ, so this is over the time to delivery of all trials; averages leave out those that failed: %s.", failedOf(t, ranks))
-	return wording.Sentence(b.String()), short
+// overThroughput ranks averages, and judges by the ratio of the valid trials of an iteration.
+func overThroughput(t *RunTable, samples []sample, isMix func(string) bool) ranking {
+	return ranking{rows: ranked(t, isMix), noise: "is within noise of", though: ", though its average is lower", lacks: "valid values",
+		leads: func(leader, second, comma, by string) string {
+			return leader + " leads " + second + comma + " by " + by
+		},
+		judge: func(best, next, comparisons int) judged {
+			d := stats.Decide(stats.PairUp(samples[next].by(rateOf), samples[best].by(rateOf)), level, comparisons)
+			n := wording.Plural(d.Pairs, "iteration", "iterations")
+			basis := "Hodges–Lehmann, paired Wilcoxon, no interval of " + n
+			if d.Interval.Defined() {
+				basis = strings.TrimSuffix(wording.Change(d.Interval.Low), " %") + " to " + wording.Change(d.Interval.High) + " at 95 %, Hodges–Lehmann, paired Wilcoxon, " + n
+			}
+			return judged{pairs: d.Pairs, more: d.More, behind: d.Ratio < 1, decided: d.Decided, p: d.P, by: wording.Change(d.Ratio), interval: d.Interval.Defined(), basis: basis}
+		}}
+}
+
+// overDelivery ranks restricted means of the time to delivery, and judges by the differences
+// of all iterations in which both treatments tell of their protocol.
+func overDelivery(t *RunTable, samples []sample, rows []int) ranking {
+	return ranking{rows: rows, noise: "delivers within noise of", though: ", though not over all trials", lacks: "an outcome",
+		note: fmt.Sprintf(" Shares of failures differ, so this is over the time to delivery of all trials; averages leave out those that failed: %s.", failedOf(t, rows)),
+		leads: func(leader, second, _, by string) string {
+			return leader + " delivers " + by + " sooner than " + second
+		},
+		judge: func(best, next, comparisons int) judged {
+			d := stats.DecideSooner(samples[next].waits(), samples[best].waits(), samples[best].horizon, level, comparisons)
+			basis := fmt.Sprintf("restricted mean up to %s s, paired t, %s", wording.Short(&samples[best].horizon), wording.Plural(d.Pairs, "iteration", "iterations"))
+			if d.Interval.Defined() {
+				basis = strings.ReplaceAll(wording.Number(&d.Interval.Low)+" to "+wording.Number(&d.Interval.High), "-", "−") + " s at 95 %, " + basis
+			}
+			return judged{pairs: d.Pairs, more: d.More, behind: d.Difference < 0, decided: d.Decided, p: d.P, by: wording.Number(&d.Difference) + " s", interval: d.Interval.Defined(), basis: basis}
+		}}
 }
 
 // mostFailed is how many treatments [failedOf] names.
@@ -182,19 +181,4 @@ func ranked(t *RunTable, isMix func(string) bool) (rows []int) {
 	}
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(*t.Rows[b].AverageKBps, *t.Rows[a].AverageKBps) })
 	return rows
-}
-
-// basis is what a decision is made from; of noise with the ratio, which is nowhere else.
-func basis(d *stats.Decision, noise bool) string {
-	var out []string
-	if noise {
-		out = append(out, wording.Change(d.Ratio))
-	}
-	n := wording.Plural(d.Pairs, "iteration", "iterations")
-	if d.Interval.Defined() {
-		out = append(out, strings.TrimSuffix(wording.Change(d.Interval.Low), " %")+" to "+wording.Change(d.Interval.High)+" at 95 %")
-	} else {
-		n = "no interval of " + n
-	}
-	return strings.Join(append(out, "Hodges–Lehmann", "paired Wilcoxon", n), ", ")
 }

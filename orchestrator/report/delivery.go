@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/stats"
 )
@@ -10,10 +12,11 @@ func (s *sample) fillDelivery(row *Row) {
 	if len(s.deliveries) == 0 {
 		return
 	}
-	waits, came, bytes, spent := make([]stats.Wait, len(s.deliveries)), 0, int64(0), 0.0
+	waits, bytes, spent := make([]stats.Wait, len(s.deliveries)), int64(0), 0.0
+	var times []float64 // of those that were delivered by the horizon
 	for i, d := range s.deliveries {
 		if waits[i] = d.wait; d.wait.Came && d.wait.Time <= s.horizon {
-			came++
+			times = append(times, d.wait.Time)
 		}
 		bytes, spent = bytes+d.bytes, spent+d.spent
 	}
@@ -21,7 +24,8 @@ func (s *sample) fillDelivery(row *Row) {
 	mean, _ := curve.Restricted(s.horizon)
 	median, of := curve.Median(level)
 	out := &Delivery{Trials: len(waits), HorizonSeconds: s.horizon,
-		Share: Rounded(float64(came) / float64(len(waits))), ShareCI: interval(stats.Wilson(came, len(waits), level)),
+		Curve: stepsOf(times, len(waits)),
+		Share: Rounded(float64(len(times)) / float64(len(waits))), ShareCI: interval(stats.Wilson(len(times), len(waits), level)),
 		MeanSeconds: Rounded(mean), MeanCI: interval(curve.RestrictedInterval(s.horizon, level))}
 	within := func(x float64) *float64 {
 		if x > s.horizon { // delivered, but after it
@@ -34,6 +38,20 @@ func (s *sample) fillDelivery(row *Row) {
 		out.GoodputKBps = Rounded(float64(bytes) / unit.KB / spent)
 	}
 	row.Delivery = out
+}
+
+// stepsOf is the curve of so many trials, of which some were delivered.
+func stepsOf(times []float64, trials int) []DeliveryStep {
+	slices.Sort(times)
+	out := []DeliveryStep{}
+	for i, t := range times {
+		if i+1 < len(times) && times[i+1] == t {
+			continue
+		}
+		out = append(out, DeliveryStep{Seconds: *Rounded(t), Delivered: i + 1,
+			Share: Rounded(float64(i+1) / float64(trials)), ShareCI: interval(stats.Wilson(i+1, trials, level))})
+	}
+	return out
 }
 
 // waits are the deliveries by iteration.

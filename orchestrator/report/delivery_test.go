@@ -131,3 +131,24 @@ func TestConclusionOverDelivery(t *testing.T) {
 		}
 	}
 }
+
+// A horizon of the plan takes the place of the limit: what came after it was not delivered by
+// then, and counts as the horizon in the mean.
+func TestDeliveryHorizon(t *testing.T) {
+	r := timesOf(100*time.Second, map[string][]float64{"a": {10, 20, 30, 40}, "b": {10, 0, 10, 40}}, "a", "b")
+	r.Sheet.Limits.Horizon = 25 * time.Second
+	rows := tableOf(r).Rows
+	a, b := rows[0].Delivery, rows[1].Delivery
+	require.InDelta(t, 25, a.HorizonSeconds, 0)
+	require.InDelta(t, 0.5, *a.Share, 0)
+	require.InDelta(t, (10+20+25+25)/4.0, *a.MeanSeconds, 1e-9)
+	require.Equal(t, 4, rows[0].Valid, "the average has all of them")
+	require.InDelta(t, 4096.0/100, *a.GoodputKBps, 1e-6, "of all that was delivered")
+	require.InDelta(t, (10+25+10+25)/4.0, *b.MeanSeconds, 1e-9)
+	require.Len(t, a.Curve, 2)
+	require.InDelta(t, 20, a.Curve[1].Seconds, 1e-9)
+	require.Equal(t, 2, a.Curve[1].Delivered)
+	require.Len(t, b.Curve, 1, "two at the same time are a step")
+	require.Equal(t, 2, b.Curve[0].Delivered)
+	require.InDelta(t, 0.5, *b.Curve[0].Share, 1e-9)
+}

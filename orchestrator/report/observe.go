@@ -70,7 +70,7 @@ type delivered struct {
 	spent     float64    // seconds, of all attempts that tell of the protocol
 }
 
-// horizon is until when a delivery is waited for: the limit of a transfer. 0: nobody knows it,
+// horizon is until when a delivery is waited for. 0: nobody knows it,
 // or times bound the transfers of the trial, which end whether or not anything was delivered.
 func (r *Run) horizon(t *Trial) time.Duration {
 	if r.Sheet == nil {
@@ -83,7 +83,7 @@ func (r *Run) horizon(t *Trial) time.Duration {
 			}
 		}
 	}
-	return r.Sheet.Limits.Transfer
+	return r.Sheet.Limits.DeliveryHorizon()
 }
 
 // deliver is when the payload of an ended trial that is not excluded was there. What earlier

@@ -129,7 +129,7 @@ type Row struct {
 
 // Delivery is the time from the first attempt to connect until the payload was there, over
 // valid and failed trials alike: one that failed was not delivered by the horizon, which is
-// the limit of a transfer.
+// the limit of a transfer unless the plan states another.
 type Delivery struct {
 	Trials         int      `json:"trials"` // valid and failed
 	HorizonSeconds float64  `json:"horizon_s"`
@@ -144,8 +144,19 @@ type Delivery struct {
 	MedianLow     *float64 `json:"median_ci95_low_s"`
 	MedianHigh    *float64 `json:"median_ci95_high_s"`
 	// GoodputKBps is what all these trials delivered over the time that they took.
-	GoodputKBps *float64            `json:"goodput_kb_per_s"`
-	Difference  *DeliveryDifference `json:"difference,omitempty"`
+	GoodputKBps *float64 `json:"goodput_kb_per_s"`
+	// Curve is the share delivered by a time, a step at each time up to the horizon at which
+	// a trial was delivered (Kaplan and Meier; nothing is censored before the horizon).
+	Curve      []DeliveryStep      `json:"curve"`
+	Difference *DeliveryDifference `json:"difference,omitempty"`
+}
+
+// DeliveryStep is where more trials had been delivered.
+type DeliveryStep struct {
+	Seconds   float64  `json:"s"`
+	Delivered int      `json:"delivered"` // trials, by then
+	Share     *float64 `json:"share"`
+	ShareCI   *Range   `json:"share_ci95"` // Wilson, for this time alone
 }
 
 // DeliveryDifference holds restricted means against the reference's, over the iterations in

@@ -1,11 +1,14 @@
 package sheet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"linktrial/executor/credible"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/plan"
@@ -112,6 +115,9 @@ func (co *compiler) cell(index int, c *plan.Cell) (*runsheet.Sheet, error) {
 			return nil, err
 		}
 		s.Network = n
+		if err := checkHorizon(c, n); err != nil {
+			return nil, err
+		}
 	}
 	s.Treatments = treatments(p, c)
 	for _, m := range c.Mixes {
@@ -141,6 +147,22 @@ func (co *compiler) cell(index int, c *plan.Cell) (*runsheet.Sheet, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// checkHorizon refuses a horizon by which the emulated radios cannot have delivered anything.
+func checkHorizon(c *plan.Cell, n *radio.Network) error {
+	flows := c.Flows
+	for _, m := range c.Mixes {
+		flows = append(flows[:len(flows):len(flows)], m.Flows...)
+	}
+	for _, f := range flows {
+		size := cmp.Or(f.SizeBytes, c.SizeBytes)
+		least := credible.LeastOfBoth(n, &credible.Flow{From: f.From, To: f.To, SizeBytes: size})
+		if h := c.Limits.Horizon; h > 0 && f.Duration == 0 && h < least {
+			return fmt.Errorf("limits.horizon is %s, and the radio needs at least %s for the payload: nothing can be delivered by then", h, least.Round(time.Millisecond))
+		}
+	}
+	return nil
 }
 
 // treatments is what the cell needs listeners for and what it misses, in the

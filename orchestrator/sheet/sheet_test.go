@@ -359,3 +359,31 @@ func TestSheetsDecode(t *testing.T) {
 		}
 	}
 }
+
+// A horizon is of the results: it is in the sheet, and by then something can be delivered.
+func TestHorizon(t *testing.T) {
+	text := `
+name: a
+radio: prc-117g-anw2c
+topology: vip-lot
+size: 1 MiB
+treatments: [{name: cubic, protocol: tcp}]
+iterations: 1
+seed: 1
+limits: {transfer: 1m, horizon: 30s}
+`
+	if l := compile(t, text)[0].Limits; l.Horizon != 30*time.Second || l.DeliveryHorizon() != 30*time.Second {
+		t.Errorf("%+v", l)
+	}
+	if l := compile(t, strings.Replace(text, ", horizon: 30s", "", 1))[0].Limits; l.Horizon != 0 || l.DeliveryHorizon() != time.Minute {
+		t.Errorf("%+v", l)
+	}
+	p, err := plan.Parse(nil, "test.yaml", []byte(strings.Replace(text, "30s", "1s", 1)), loadCatalog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = sheet.Compile(nil, p)
+	if want := "limits.horizon is 1s, and the radio needs at least 3.897s for the payload: nothing can be delivered by then"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, expected %q", err, want)
+	}
+}

@@ -261,7 +261,7 @@ test.each(plans)('every page and tab of %s', async (plan) => {
   }
   const first = c.runs[0]!.trials[0]!.treatment
   const all = [...new Set(c.runs.flatMap((r) => r.trials.map((t) => t.treatment)))].map((t) => `hide=${t}`)
-  for (const tab of ['figure', 'cdf', 'iterations', 'sweep'])
+  for (const tab of ['figure', 'cdf', 'delivery', 'iterations', 'sweep'])
     for (const hide of [`hide=${first}`, all.join('&')]) {
       await look(`/results?ids=${c.id}&tab=${tab}&${hide}&lock=1&ideal=1&coded=1&by=topology`)
       await save()

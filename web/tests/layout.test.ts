@@ -112,7 +112,7 @@ test.each([
   ['runs', '/runs', 'twelve'],
   ['run', '/runs/CAMPAIGN', 'Iteration'],
   ['choose', '/results', 'twelve'],
-  ...['figure', 'table', 'cumulative', 'cdf', 'iterations', 'sweep', 'sequence', 'trials'].map(
+  ...['figure', 'table', 'cumulative', 'cdf', 'delivery', 'iterations', 'sweep', 'sequence', 'trials'].map(
     (t) => [`results-${t}`, `/results?ids=CAMPAIGN&tab=${t}`, 'Download data'] as const,
   ),
   ['attempt', '/results/attempt/CAMPAIGN-1/0', 'iteration 1'],

@@ -322,6 +322,7 @@ const crooked = (svg: string) =>
 test.each([
   ['cumulative', /^Throughput, /],
   ['cdf', /^Distribution of throughput/],
+  ['delivery', /^Share delivered over time/],
   ['iterations', /^Throughput over 3 iterations/],
   ['sweep', /over loss/],
   ['sequence', /^Time–sequence diagram of iteration 1/],

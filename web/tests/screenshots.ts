@@ -327,7 +327,7 @@ test('after the campaigns', async () => {
       { name: 'run-large', path: '/runs/large', ready: 'button[data-trial]' },
       { name: 'choose', path: '/results', ready: 'tbody tr' },
       { name: 'results', path: '/results?ids=<meadow>', ready: drawn },
-      ...['cumulative', 'cdf', 'iterations', 'sequence'].map((tab) => ({
+      ...['cumulative', 'cdf', 'delivery', 'iterations', 'sequence'].map((tab) => ({
         name: `results-${tab}`,
         path: `/results?ids=<meadow>&tab=${tab}`,
         ready: drawn,

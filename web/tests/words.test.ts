@@ -97,7 +97,7 @@ const views: [name: string, path: string, ready: string, prepare?: (page: Page) 
   ['run, trial', '/runs/CAMPAIGN?trial=1', 'button[data-trial].succeeded'],
   ['run, exclude', '/runs/CAMPAIGN?trial=1', 'button[data-trial].succeeded', press('Exclude …')],
   ['results, choose', '/results', 'tbody tr'],
-  ...['figure', 'cumulative', 'cdf', 'iterations', 'sequence'].map(
+  ...['figure', 'cumulative', 'cdf', 'delivery', 'iterations', 'sequence'].map(
     (t) => [`results, ${t}`, `/results?ids=CAMPAIGN&tab=${t}`, '[data-drawn]'] as (typeof views)[number],
   ),
   ['results, table', '/results?ids=CAMPAIGN&tab=table', 'tbody tr'],

@@ -19,7 +19,7 @@ func small(t testing.TB) *Run { return smallWith(t, "") }
 // smallWith is it with a record more of the client, before the attempt's end.
 func smallWith(t testing.TB, record string) *Run {
 	t.Helper()
-	sheet := `{"trials":[{"index":0,"iteration":1,"treatment":"one","channel_seed":"1","flows":[{"treatment":"one","from":"client","to":"server","size_bytes":2048,"payload_seed":"1"}]}],"limits":{"attempts":1},"seed":"1"}`
+	sheet := `{"trials":[{"index":0,"iteration":1,"treatment":"one","channel_seed":"1","flows":[{"treatment":"one","from":"client","to":"server","size_bytes":2048,"payload_seed":"1"}]}],"limits":{"transfer_ns":300000000000,"attempts":1},"seed":"1"}`
 	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(sheet)))
 	at := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	digest := strings.Repeat("ab", 32)
@@ -64,10 +64,11 @@ func exportsOf(run *Run) map[string]string {
 	return map[string]string{
 		"trials.csv": "run,trial,iteration,treatment,attempt,counted,verdict,reason,started_utc,elapsed_s,connect_s,throughput_kb_per_s,verified,sha256\n" +
 			"c-1,0,1,one,1,true,succeeded,,2026-11-23T00:00:00.000Z,0.500000,0.001000,4.0000,true," + strings.Repeat("ab", 32) + "\n",
-		"results.csv": "run,treatment,trials,valid,failed,excluded,not_ended,extra_attempts,average_kb_per_s,max_kb_per_s,min_kb_per_s,sd_kb_per_s,median_kb_per_s,sheet_hash\n" +
-			"c-1,one,1,1,0,0,0,0,4.0000,4.0000,4.0000,,4.0000," + run.SheetHash + "\n",
+		"results.csv": "run,treatment,trials,valid,failed,excluded,not_ended,extra_attempts,average_kb_per_s,max_kb_per_s,min_kb_per_s,sd_kb_per_s,median_kb_per_s,sheet_hash,delivery_horizon_s,delivered_share,delivery_mean_s\n" +
+			"c-1,one,1,1,0,0,0,0,4.0000,4.0000,4.0000,,4.0000," + run.SheetHash + ",300,1,0.501\n",
+		"delivery.csv": "run,treatment,trials,horizon_s,delivery_s,delivered,delivered_share\nc-1,one,1,300,0.501,1,1\n",
 		"results.json": `{"dataset":{"runs":[{"id":"c-1","sheet_hash":"` + run.SheetHash + `","trials":[{"trial":0,"verdict":"succeeded","attempts":[{"attempt":1,"verdict":"succeeded","size_bytes":2048,"elapsed_ns":500000000,"connect_ns":1000000,"digest":"` + strings.Repeat("ab", 32) + `","verified":true}]}]}]},
-			"tables":[{"run":"c-1","rows":[{"treatment":"one","trials":1,"valid":1,"failed":0,"excluded":0,"not_ended":0,"extra_attempts":0,"average_kb_per_s":4,"max_kb_per_s":4,"min_kb_per_s":4,"sd_kb_per_s":null,"median_kb_per_s":4}]}]}`,
+			"tables":[{"run":"c-1","rows":[{"treatment":"one","trials":1,"valid":1,"failed":0,"excluded":0,"not_ended":0,"extra_attempts":0,"average_kb_per_s":4,"max_kb_per_s":4,"min_kb_per_s":4,"sd_kb_per_s":null,"median_kb_per_s":4,"delivery":{"horizon_s":300,"share":1,"mean_s":0.501}}]}]}`,
 		"results.md":  "# Results\n\n## x\n\n| Treatment | Valid | Average | Max | Min | SD | Median |\n|---|\n| one | 1/1 | 4.00 | 4.00 | 4.00 | – | 4.00 |\n\nRun c-1, sheet x.\n",
 		"samples.csv": "run,trial,attempt,flow,side,sent_bytes\n",
 	}
@@ -175,5 +176,47 @@ func TestMarkYoungerThanFile(t *testing.T) {
 		if len(found) != want || want == 1 && !strings.HasPrefix(found[0], "the mark is younger than the file") {
 			t.Errorf("%s: %q", name, found)
 		}
+	}
+}
+
+// Each file's times to delivery are held against the journals.
+func TestTimesToDeliveryThatDiffer(t *testing.T) {
+	files := exportsOf(small(t))
+	for _, c := range []struct{ file, from, to, want string }{
+		{"results.csv", ",300,1,0.501", ",60,1,0.501", "delivery_horizon_s is 60, by the journals 300"},
+		{"results.csv", ",300,1,0.501", ",300,0.5,0.501", "delivered_share is 0.5, by the journals 1"},
+		{"results.csv", ",300,1,0.501", ",300,1,0.5", "delivery_mean_s is 0.5, by the journals 0.501"},
+		{"results.csv", ",300,1,0.501", ",,,", "delivery_mean_s is NaN, by the journals 0.501"},
+		{"results.json", `"mean_s":0.501`, `"mean_s":null`, "delivery_mean_s is NaN, by the journals 0.501"},
+		{"delivery.csv", "0.501", "0.6", "trial 1 of those that were delivered was there after 0.6 s, by the journals after 0.501 s"},
+		{"delivery.csv", "c-1,one,1,300,0.501,1,1", "c-1,one,1,300,0.501,2,1", "2 trials were delivered by 0.501 s, by the journals 1 in all"},
+		{"delivery.csv", "c-1,one,1,300,0.501,1,1", "c-1,one,1,300,,,", "0 trials were delivered, by the journals 1"},
+		{"delivery.csv", "c-1,one", "c-1,two", "treatment two has a row, and no trials"},
+	} {
+		content := strings.Replace(files[c.file], c.from, c.to, 1)
+		found := fmt.Sprint(auditWith(t, c.file, content).Check(Exports).Findings)
+		if content == files[c.file] || !strings.Contains(found, c.want) {
+			t.Errorf("%s with %q: %s, expected %q", c.file, c.to, found, c.want)
+		}
+	}
+}
+
+// A trial that failed is waited for up to the horizon; what it took before it succeeded counts.
+func TestTimesToDeliveryOfFailures(t *testing.T) {
+	values := []value{
+		{trial: 0, verdict: "failed", duration: 60 * time.Second}, {trial: 0, verdict: "succeeded", counted: true, connect: time.Second, elapsed: 9 * time.Second},
+		{trial: 1, verdict: "invalid", duration: 60 * time.Second}, {trial: 1, verdict: "succeeded", counted: true, elapsed: 10 * time.Second},
+	}
+	spent := spentBy(values)
+	if spent[0] != 70*time.Second || spent[1] != 10*time.Second {
+		t.Errorf("%v", spent)
+	}
+	s := &summary{}
+	s.wait(65*time.Second, spent[0], true)
+	s.wait(65*time.Second, spent[1], true)
+	s.wait(65*time.Second, 0, false)
+	s.wait(0, 0, false)
+	if got := s.deliveryValue("delivery_mean_s"); !near(got, 140./3) || len(s.delivered) != 1 || s.outcomes != 3 {
+		t.Errorf("%v: %+v", got, s)
 	}
 }

@@ -27,7 +27,8 @@ type value struct {
 	// several flows need the server's samples: the store's value is taken instead.
 	derived          bool
 	elapsed, connect time.Duration
-	digest           string // of a single flow that has a result
+	duration         time.Duration // of the whole attempt
+	digest           string        // of a single flow that has a result
 	control          []ControlCount
 }
 
@@ -46,7 +47,7 @@ func (a *auditor) valuesOf() []value {
 				continue // a finding already
 			}
 			f := value{trial: i, attempt: x.number, iteration: a.sheet.Trials[i].Iteration, treatment: a.sheet.Trials[i].Treatment,
-				verdict: row.Verdict, reason: row.Reason, started: x.started, confirmed: a.confirmed(x), control: row.Control}
+				verdict: row.Verdict, reason: row.Reason, started: x.started, confirmed: a.confirmed(x), control: row.Control, duration: x.duration}
 			took, connect, size, known := a.elapsed(x)
 			if len(x.flows) == 1 && x.flows[0].Result != nil {
 				f.digest = x.flows[0].Result.Digest
@@ -100,6 +101,14 @@ type summary struct {
 	trials, valid, failed, excluded, notEnded, extra int
 
 	mean, sd, least, most, median float64
+
+	// delivered are the times from the first attempt to connect until the payload of a valid
+	// trial was there, up to the horizon, ascending, in seconds; waited is the sum of these
+	// and of the horizon for each other trial that is valid or failed. outcomes is how many
+	// both are; 0: nobody waits for a payload.
+	delivered       []float64
+	waited, horizon float64
+	outcomes        int
 }
 
 // summaries are computed from the attempts, by treatment, in the order of the sheet.
@@ -128,6 +137,7 @@ func (a *auditor) summaries(values []value) (names []string, by map[string]*summ
 			s.extra++
 		}
 	}
+	spent := spentBy(values)
 	verdicts, last := map[int]string{}, map[int]string{}
 	for i := range a.run.Trials {
 		t := &a.run.Trials[i]
@@ -145,13 +155,18 @@ func (a *auditor) summaries(values []value) (names []string, by map[string]*summ
 		switch {
 		case counted[i]:
 			s.valid++
+			s.wait(a.horizon(i), spent[i], true)
 		case verdicts[i] == "":
 			s.notEnded++
 		case last[i] == string(journal.Invalid) || last[i] == string(journal.Aborted):
 			s.excluded++
 		default:
 			s.failed++
+			s.wait(a.horizon(i), 0, false)
 		}
+	}
+	for _, s := range by {
+		slices.Sort(s.delivered)
 	}
 	for name, xs := range rates {
 		by[name].describe(xs)

@@ -92,7 +92,11 @@ func medianSpan(d *report.Delivery) string {
 }
 
 func deliveryLegendOf(t *report.RunTable) string {
-	s := "delivery: from the first attempt to connect until the payload was there, over valid and failed trials; one that failed counts as not delivered by the limit of a transfer, up to which the mean is restricted. goodput: payload delivered over the time spent, of all these trials."
+	until := "the horizon"
+	if h := deliveryHorizon(t); h != "" {
+		until += " of " + h
+	}
+	s := "delivery: from the first attempt to connect until the payload was there, over valid and failed trials; one that failed counts as not delivered by " + until + ", up to which the mean is restricted. goodput: payload delivered over the time spent, of all these trials."
 	if t.Has(hasDeliveryDifference) {
 		s += " sooner: than " + t.ReferenceLabel() + ", by iteration, also where one failed; Student's t for pairs, p Holm-corrected."
 	}

@@ -77,9 +77,9 @@ const (
 // formats are all there are, in the order in which they are listed.
 var formats = []*Format{
 	tableFormat, csvFormat, trialsFormat, samplesFormat, trialsParquetFormat, samplesParquetFormat,
-	channelsFormat, telemetryFormat, readingsFormat, probesFormat, breachesFormat,
+	channelsFormat, telemetryFormat, readingsFormat, deliveryCSVFormat, probesFormat, breachesFormat,
 	jsonFormat, markdownFormat, latexFormat,
-	throughputFormat, distributionFormat, delaysFormat, sequenceFormat,
+	throughputFormat, distributionFormat, deliveryFormat, delaysFormat, sequenceFormat,
 	sweepFormat, curvesFormat,
 	againstFormat, againstCSVFormat, againstJSONFormat, againstMarkdownFormat,
 	differencesFormat, differencesCSVFormat, differencesMarkdownFormat,

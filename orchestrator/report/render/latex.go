@@ -34,6 +34,30 @@ var latexRows = []latexRow{
 	{"Valid", func(r *report.Row, _ wording.RateUnit) string { return r.ValidOf() }},
 }
 
+// latexDelivery is the line below them where trials failed: the average leaves those out.
+var latexDelivery = latexRow{"Delivery, s", func(r *report.Row, _ wording.RateUnit) string {
+	if r.Delivery == nil {
+		return wording.None
+	}
+	return wording.Number(r.Delivery.MeanSeconds)
+}}
+
+// latexLook is what all tables of a document have in common.
+type latexLook struct {
+	rate wording.RateUnit
+	rows []latexRow
+}
+
+func latexLookOf(v *report.Analysis) latexLook {
+	l := latexLook{v.RateUnit(), latexRows}
+	if slices.ContainsFunc(v.Tables, func(t report.RunTable) bool {
+		return t.Has(func(r *report.Row) bool { return r.Failed > 0 && r.Delivery != nil })
+	}) {
+		l.rows = append(latexRows[:len(latexRows):len(latexRows)], latexDelivery)
+	}
+	return l
+}
+
 func texNumber(x *float64, rate wording.RateUnit) string {
 	if x == nil {
 		return "–"
@@ -50,21 +74,22 @@ var latexFormat = &Format{Name: "latex", Title: "LaTeX table", File: "results.te
 // lines between the two rules of comments can be taken into another document.
 func renderLaTeX(v *report.Analysis) ([]byte, error) {
 	var b strings.Builder
-	rate := v.RateUnit()
+	look := latexLookOf(v)
+	rate := look.rate
 	b.WriteString("\\documentclass[10pt]{article}\n")
 	// An A4 page on its side: the twelve columns of Table 2 are too wide for an upright one.
 	b.WriteString("\\pdfpagewidth=297mm \\pdfpageheight=210mm\n\\setlength{\\textwidth}{277mm}\\setlength{\\textheight}{190mm}\n")
 	b.WriteString("\\setlength{\\oddsidemargin}{-15.4mm}\\setlength{\\topmargin}{-25.4mm}\\setlength{\\headheight}{0mm}\\setlength{\\headsep}{10mm}\n")
 	b.WriteString("\\pagestyle{empty}\\setlength{\\parindent}{0mm}\n\\begin{document}\n")
 	fmt.Fprintf(&b, "%s, campaign %s: throughput in %s (%s)%s.\\\\[2ex]\n", texBreaks(cmp.Or(v.Dataset.Plan, "a plan without a name")), tex(v.Dataset.Campaign), rate.Name, rate.Meaning(), map[bool]string{false: `, \emph{partial}`}[v.Dataset.Complete])
-	pages := latexPages(latexGroups(v.Tables), rate)
+	pages := latexPages(latexGroups(v.Tables), look)
 	tables := 0
 	for _, groups := range pages {
-		for _, treatments := range latexTreatments(groups) {
+		for _, treatments := range latexTreatments(groups, look) {
 			if tables++; tables > 1 {
 				b.WriteString("\\clearpage\n")
 			}
-			latexTable(&b, groups, treatments, rate)
+			latexTable(&b, groups, treatments, look)
 		}
 	}
 	if len(pages) == 0 {
@@ -81,10 +106,10 @@ type latexTreatment struct {
 	label []string // a line each
 }
 
-func (t *latexTreatment) rows() int { return max(len(latexRows), len(t.label)) }
+func (t *latexTreatment) rows(look latexLook) int { return max(len(look.rows), len(t.label)) }
 
 // latexTreatments divides the treatments of the columns among tables that a page can hold.
-func latexTreatments(groups []latexGroup) (pages [][]latexTreatment) {
+func latexTreatments(groups []latexGroup, look latexLook) (pages [][]latexTreatment) {
 	var columns []latexColumn
 	heading, lines := 0, 0
 	for i := range groups {
@@ -99,7 +124,7 @@ func latexTreatments(groups []latexGroup) (pages [][]latexTreatment) {
 	names, labels := treatmentsOf(columns)
 	for i, name := range names {
 		t := latexTreatment{name: name, label: texWrap(labels[i], latexLabelWidth)}
-		need := float64(t.rows())*latexLine + latexRule
+		need := float64(t.rows(look))*latexLine + latexRule
 		if left < need {
 			pages, left = append(pages, nil), room
 		}
@@ -108,7 +133,7 @@ func latexTreatments(groups []latexGroup) (pages [][]latexTreatment) {
 	return pages
 }
 
-func latexTable(b *strings.Builder, groups []latexGroup, treatments []latexTreatment, rate wording.RateUnit) {
+func latexTable(b *strings.Builder, groups []latexGroup, treatments []latexTreatment, look latexLook) {
 	b.WriteString("% ---- table ----\n{\\scriptsize\\setlength{\\tabcolsep}{3pt}%\n\\begin{tabular}{|l|l|")
 	for _, g := range groups {
 		b.WriteString(strings.Repeat("r", len(g.columns)) + "|")
@@ -125,18 +150,18 @@ func latexTable(b *strings.Builder, groups []latexGroup, treatments []latexTreat
 	}
 	b.WriteString("\\\\\n\\hline\n")
 	for _, t := range treatments {
-		for j := range t.rows() {
+		for j := range t.rows(look) {
 			if j < len(t.label) {
 				b.WriteString(tex(t.label[j]))
 			}
 			b.WriteString(" & ")
-			if j < len(latexRows) {
-				b.WriteString(latexRows[j].name)
+			if j < len(look.rows) {
+				b.WriteString(look.rows[j].name)
 			}
 			for _, c := range columns {
 				b.WriteString(" & ")
-				if j < len(latexRows) {
-					b.WriteString(latexCell(c.table, t.name, j, latexRows[j], rate).tex())
+				if j < len(look.rows) {
+					b.WriteString(latexCell(c.table, t.name, j, look.rows[j], look.rate).tex())
 				}
 			}
 			b.WriteString(" \\\\\n")
@@ -223,6 +248,9 @@ func latexNotes(b *strings.Builder, v *report.Analysis) {
 	}
 	for _, n := range v.Dataset.Notes {
 		note(texBreaks(n))
+	}
+	if slices.ContainsFunc(latexLookOf(v).rows, func(r latexRow) bool { return r.name == latexDelivery.name }) {
+		note("Delivery: mean time from the first attempt to connect until the payload was there, restricted to the horizon; over valid and failed trials, of which one that failed counts as the horizon. Throughput is of the valid trials alone.")
 	}
 	if len(notes) > 0 {
 		b.WriteString("\n\\vspace{2ex}{\\scriptsize\\raggedright " + strings.Join(notes, "\\\\{}\n") + "\\par}\n")

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/report/wording"
 )
 
 // Sizes of the page in pt, which the preamble sets in mm, and of what tables have on it.
@@ -48,14 +47,14 @@ func (t latexText) width() float64 {
 }
 
 // width is what the column takes on the page, in pt.
-func (c *latexColumn) width(rate wording.RateUnit) float64 {
+func (c *latexColumn) width(look latexLook) float64 {
 	var w float64
 	for _, l := range c.lines {
 		w = max(w, l.width())
 	}
 	for i := range c.table.Rows {
-		for j, row := range latexRows {
-			w = max(w, latexCell(c.table, c.table.Rows[i].Treatment, j, row, rate).width())
+		for j, row := range look.rows {
+			w = max(w, latexCell(c.table, c.table.Rows[i].Treatment, j, row, look.rate).width())
 		}
 	}
 	return w + latexSeparation
@@ -83,11 +82,11 @@ func (g *latexGroup) total() float64 {
 }
 
 // latexPages divides the columns among tables that are as wide as the page at most.
-func latexPages(groups []latexGroup, rate wording.RateUnit) (pages [][]latexGroup) {
+func latexPages(groups []latexGroup, look latexLook) (pages [][]latexGroup) {
 	for _, g := range groups {
 		begun := false // on the last page
 		for _, c := range g.columns {
-			w := c.width(rate)
+			w := c.width(look)
 			with := latexGroup{heading: g.heading, columns: []latexColumn{c}, width: w}
 			if begun {
 				page := pages[len(pages)-1]
@@ -111,7 +110,7 @@ func latexPages(groups []latexGroup, rate wording.RateUnit) (pages [][]latexGrou
 
 // pageWidth is what the names and these groups take, in pt.
 func pageWidth(groups []latexGroup) float64 {
-	w := latexLabelWidth + latexSeparation + texWidth("St. Dev.") + latexSeparation + 3*latexRule
+	w := latexLabelWidth + latexSeparation + texWidth(latexDelivery.name) + latexSeparation + 3*latexRule
 	for i := range groups {
 		w += groups[i].total()
 	}

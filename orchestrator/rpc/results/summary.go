@@ -129,11 +129,31 @@ func asDelivery(d *report.Delivery) *linktrialv1.Delivery {
 	if r := d.MeanCI; r != nil {
 		out.MeanLow, out.MeanHigh = &r.Low, &r.High
 	}
+	for _, s := range thinned(d.Curve, maxCurve) {
+		out.CurveTime, out.CurveShare = append(out.CurveTime, s.Seconds), append(out.CurveShare, value(s.Share))
+		out.CurveLow, out.CurveHigh = append(out.CurveLow, s.ShareCI.Low), append(out.CurveHigh, s.ShareCI.High)
+	}
 	if x := d.Difference; x != nil {
 		out.Pairs, out.Sooner, out.SoonerP, out.SoonerPHolm = int32(x.Pairs), x.SoonerSeconds, x.P, x.PHolm
 		if r := x.SoonerCI; r != nil {
 			out.SoonerLow, out.SoonerHigh = &r.Low, &r.High
 		}
+	}
+	return out
+}
+
+// maxCurve is how many steps of a curve are sent: a chart cannot show more.
+const maxCurve = 250
+
+// thinned is so many of the steps at most, evenly, and the last.
+func thinned(steps []report.DeliveryStep, most int) []report.DeliveryStep {
+	n := len(steps)
+	if n <= most {
+		return steps
+	}
+	out := make([]report.DeliveryStep, most)
+	for i := range out {
+		out[i] = steps[(i+1)*n/most-1]
 	}
 	return out
 }

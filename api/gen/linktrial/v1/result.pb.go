@@ -1779,7 +1779,7 @@ func (x *TreatmentSummary) GetDelivery() *Delivery {
 type Delivery struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Trials     int32                  `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
-	Horizon    float64                `protobuf:"fixed64,2,opt,name=horizon,proto3" json:"horizon,omitempty"`                   // the limit of a transfer: one that failed was not delivered by then
+	Horizon    float64                `protobuf:"fixed64,2,opt,name=horizon,proto3" json:"horizon,omitempty"`                   // until when results wait: one that failed was not delivered by then
 	Share      float64                `protobuf:"fixed64,3,opt,name=share,proto3" json:"share,omitempty"`                       // delivered by the horizon
 	ShareLow   float64                `protobuf:"fixed64,4,opt,name=share_low,json=shareLow,proto3" json:"share_low,omitempty"` // 95 %, Wilson
 	ShareHigh  float64                `protobuf:"fixed64,5,opt,name=share_high,json=shareHigh,proto3" json:"share_high,omitempty"`
@@ -1791,12 +1791,18 @@ type Delivery struct {
 	MedianHigh *float64               `protobuf:"fixed64,11,opt,name=median_high,json=medianHigh,proto3,oneof" json:"median_high,omitempty"` // unset: beyond the horizon
 	Goodput    *float64               `protobuf:"fixed64,12,opt,name=goodput,proto3,oneof" json:"goodput,omitempty"`                         // bytes per second over the time spent
 	// Than the reference, paired by iteration; unset where there is none.
-	Pairs         int32    `protobuf:"varint,13,opt,name=pairs,proto3" json:"pairs,omitempty"`
-	Sooner        *float64 `protobuf:"fixed64,14,opt,name=sooner,proto3,oneof" json:"sooner,omitempty"` // negative: later
-	SoonerLow     *float64 `protobuf:"fixed64,15,opt,name=sooner_low,json=soonerLow,proto3,oneof" json:"sooner_low,omitempty"`
-	SoonerHigh    *float64 `protobuf:"fixed64,16,opt,name=sooner_high,json=soonerHigh,proto3,oneof" json:"sooner_high,omitempty"`
-	SoonerP       *float64 `protobuf:"fixed64,17,opt,name=sooner_p,json=soonerP,proto3,oneof" json:"sooner_p,omitempty"` // Student's t for pairs
-	SoonerPHolm   *float64 `protobuf:"fixed64,18,opt,name=sooner_p_holm,json=soonerPHolm,proto3,oneof" json:"sooner_p_holm,omitempty"`
+	Pairs       int32    `protobuf:"varint,13,opt,name=pairs,proto3" json:"pairs,omitempty"`
+	Sooner      *float64 `protobuf:"fixed64,14,opt,name=sooner,proto3,oneof" json:"sooner,omitempty"` // negative: later
+	SoonerLow   *float64 `protobuf:"fixed64,15,opt,name=sooner_low,json=soonerLow,proto3,oneof" json:"sooner_low,omitempty"`
+	SoonerHigh  *float64 `protobuf:"fixed64,16,opt,name=sooner_high,json=soonerHigh,proto3,oneof" json:"sooner_high,omitempty"`
+	SoonerP     *float64 `protobuf:"fixed64,17,opt,name=sooner_p,json=soonerP,proto3,oneof" json:"sooner_p,omitempty"` // Student's t for pairs
+	SoonerPHolm *float64 `protobuf:"fixed64,18,opt,name=sooner_p_holm,json=soonerPHolm,proto3,oneof" json:"sooner_p_holm,omitempty"`
+	// The share delivered by a time, by columns of equal length: a step at each time up to the
+	// horizon. Of more than 250 steps some are left out, evenly, never the last.
+	CurveTime     []float64 `protobuf:"fixed64,19,rep,packed,name=curve_time,json=curveTime,proto3" json:"curve_time,omitempty"`
+	CurveShare    []float64 `protobuf:"fixed64,20,rep,packed,name=curve_share,json=curveShare,proto3" json:"curve_share,omitempty"`
+	CurveLow      []float64 `protobuf:"fixed64,21,rep,packed,name=curve_low,json=curveLow,proto3" json:"curve_low,omitempty"` // 95 %, Wilson
+	CurveHigh     []float64 `protobuf:"fixed64,22,rep,packed,name=curve_high,json=curveHigh,proto3" json:"curve_high,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1955,6 +1961,34 @@ func (x *Delivery) GetSoonerPHolm() float64 {
 		return *x.SoonerPHolm
 	}
 	return 0
+}
+
+func (x *Delivery) GetCurveTime() []float64 {
+	if x != nil {
+		return x.CurveTime
+	}
+	return nil
+}
+
+func (x *Delivery) GetCurveShare() []float64 {
+	if x != nil {
+		return x.CurveShare
+	}
+	return nil
+}
+
+func (x *Delivery) GetCurveLow() []float64 {
+	if x != nil {
+		return x.CurveLow
+	}
+	return nil
+}
+
+func (x *Delivery) GetCurveHigh() []float64 {
+	if x != nil {
+		return x.CurveHigh
+	}
+	return nil
 }
 
 type PublishedValue struct {
@@ -4477,7 +4511,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x12_coded_bound_shareB\t\n" +
 	"\a_p_holmB\x10\n" +
 	"\x0e_ideal_averageB\x16\n" +
-	"\x14_coded_bound_average\"\xca\x05\n" +
+	"\x14_coded_bound_average\"\xc6\x06\n" +
 	"\bDelivery\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x05R\x06trials\x12\x18\n" +
 	"\ahorizon\x18\x02 \x01(\x01R\ahorizon\x12\x14\n" +
@@ -4503,7 +4537,14 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"soonerHigh\x88\x01\x01\x12\x1e\n" +
 	"\bsooner_p\x18\x11 \x01(\x01H\tR\asoonerP\x88\x01\x01\x12'\n" +
 	"\rsooner_p_holm\x18\x12 \x01(\x01H\n" +
-	"R\vsoonerPHolm\x88\x01\x01B\v\n" +
+	"R\vsoonerPHolm\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"curve_time\x18\x13 \x03(\x01R\tcurveTime\x12\x1f\n" +
+	"\vcurve_share\x18\x14 \x03(\x01R\n" +
+	"curveShare\x12\x1b\n" +
+	"\tcurve_low\x18\x15 \x03(\x01R\bcurveLow\x12\x1d\n" +
+	"\n" +
+	"curve_high\x18\x16 \x03(\x01R\tcurveHighB\v\n" +
 	"\t_mean_lowB\f\n" +
 	"\n" +
 	"_mean_highB\t\n" +

@@ -28,7 +28,7 @@ describe('viewOf', () => {
       line: 8,
       locked: false,
     })
-    expect(v.limits).toEqual({ connect: '10s', transfer: '60s', attempts: '2', pause: '', wait: '' })
+    expect(v.limits).toEqual({ connect: '10s', transfer: '60s', attempts: '2', pause: '', wait: '', horizon: '' })
   })
   it('says what is in the text alone, and where', () => {
     const v = plan('decola-2006')

@@ -33,7 +33,7 @@ export interface InText {
   what: string
   line: number
 }
-export const limitKeys = ['connect', 'transfer', 'attempts', 'pause', 'wait'] as const
+export const limitKeys = ['connect', 'transfer', 'attempts', 'pause', 'wait', 'horizon'] as const
 export interface PlanView {
   name: string
   title: string

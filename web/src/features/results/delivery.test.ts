@@ -2,7 +2,8 @@ import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { RunSummarySchema } from '@/gen/linktrial/v1/result_pb'
 import { inKilobytes } from '@/lib/number'
-import { deliveryCell, deliveryRows, horizonText } from './delivery'
+import { lookOf } from './figures/ink'
+import { deliveryCell, deliveryLine, deliveryRows, horizonText, lastDelivery } from './delivery'
 
 const run = create(RunSummarySchema, {
   treatments: [
@@ -23,6 +24,10 @@ const run = create(RunSummarySchema, {
         medianLow: 80,
         medianHigh: 130,
         goodput: 9000,
+        curveTime: [80, 130],
+        curveShare: [0.5, 1],
+        curveLow: [0.24, 0.72],
+        curveHigh: [0.76, 1],
       },
     },
     {
@@ -70,5 +75,32 @@ describe('times to delivery', () => {
     expect(deliveryCell(haul, 'p', inKilobytes)).toEqual({ text: '0.024', small: 'Holm 0.048' })
     const open = { ...tcp, d: { ...tcp.d, medianHigh: undefined } }
     expect(deliveryCell(open, 'median', inKilobytes).small).toBe('from 80.00')
+  })
+})
+
+describe('the share delivered over time', () => {
+  const tcp = rows[0]!.d
+  const haul = rows[1]!.d
+  const look = lookOf(new Map(), 'tcp')
+  it('rises from nothing at the start, and stays where it is until the end of the figure', () => {
+    expect(deliveryLine(tcp, 150, 'TCP', look, 2).points.map((p) => p.slice(0, 2))).toEqual([
+      [0, 0],
+      [80, 0.5],
+      [130, 1],
+      [150, 1],
+    ])
+    expect(deliveryLine(haul, 150, 'Haul', look, 2).points.map((p) => p.slice(0, 2))).toEqual([
+      [0, 0],
+      [150, 0],
+    ])
+  })
+  it('has intervals where few lines are', () => {
+    expect(deliveryLine(tcp, 150, 'TCP', look, 3).low).toEqual([NaN, 0.24, 0.72, 0.72])
+    expect(deliveryLine(tcp, 150, 'TCP', look, 4).low).toBeUndefined()
+  })
+  it('is shown up to the last delivery, or to the horizon', () => {
+    expect(lastDelivery([tcp, haul])).toBe(130)
+    expect(lastDelivery([haul])).toBe(300)
+    expect(lastDelivery([])).toBe(0)
   })
 })

@@ -1,7 +1,9 @@
 // What the table of times to delivery shows.
 import { decimal, NOTHING, percent, rateIn, wholePercent, type RateUnit } from '@/lib/number'
 import type { Delivery, RunSummary } from '@/gen/linktrial/v1/result_pb'
+import type { Line } from './figures/lines'
 import { pText } from './table'
+import type { Look } from '@/lib/palette'
 
 export interface DeliveryRow {
   name: string
@@ -37,12 +39,12 @@ export const deliveryColumns = [
   {
     name: 'share',
     title: 'Delivered',
-    hint: 'Share of the valid and failed trials that were delivered by the limit of a transfer; small: 95 % interval, Wilson',
+    hint: 'Share of the valid and failed trials that were delivered by the horizon, up to which results wait; small: 95 % interval, Wilson',
   },
   {
     name: 'mean',
     title: 'Mean',
-    hint: 'Restricted mean: of the time to delivery or the limit, whichever is shorter; small: 95 % interval, Student’s t',
+    hint: 'Restricted mean: of the time to delivery or the horizon, whichever is shorter; small: 95 % interval, Student’s t',
   },
   {
     name: 'median',
@@ -91,3 +93,28 @@ export function deliveryCell(r: DeliveryRow, column: DeliveryColumn, unit: RateU
 
 /** Up to when deliveries are waited for: "300 s". */
 export const horizonText = (rows: DeliveryRow[]) => [...new Set(rows.map((r) => `${r.d.horizon} s`))].join(', ')
+
+/** The most lines of a figure of which intervals can be told apart, and the most steps with one. */
+const MOST_INTERVALS = { lines: 3, steps: 25 }
+
+/** The share delivered over time up to a time, as a line: [seconds, share, low, high] a step. */
+export function deliveryLine(d: Delivery, until: number, name: string, look: Look, lines: number): Line {
+  const points = [
+    [0, 0, NaN, NaN],
+    ...d.curveTime.map((t, i) => [t, d.curveShare[i]!, d.curveLow[i]!, d.curveHigh[i]!]),
+  ]
+  points.push([until, ...points.at(-1)!.slice(1)])
+  const bars = lines <= MOST_INTERVALS.lines && points.length <= MOST_INTERVALS.steps
+  return {
+    name,
+    look,
+    points,
+    step: 'end',
+    markEvery: Math.max(1, Math.ceil(points.length / 8)),
+    ...(bars && { low: points.map((p) => p[2]!), high: points.map((p) => p[3]!) }),
+  }
+}
+
+/** Until when figures of these show: the last delivery, or the horizon where there is none. */
+export const lastDelivery = (of: Delivery[]) =>
+  Math.max(0, ...of.map((d) => d.curveTime.at(-1) ?? 0)) || Math.max(0, ...of.map((d) => d.horizon))

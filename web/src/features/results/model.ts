@@ -1,6 +1,6 @@
 // From the server's summaries to what figures and tables are drawn from. Pure:
 // which runs are shown, which share a panel, what each treatment's slot holds.
-import type { PublishedValue, RunSummary, TreatmentSummary } from '@/gen/linktrial/v1/result_pb'
+import type { Delivery, PublishedValue, RunSummary, TreatmentSummary } from '@/gen/linktrial/v1/result_pb'
 import { PointVerdict } from '@/gen/linktrial/v1/result_pb'
 import { RunState } from '@/gen/linktrial/v1/operator_pb'
 import { payload } from '@/lib/format'
@@ -48,6 +48,8 @@ export interface Slot {
   /** The same of the coded bound. */
   coded: number
   published?: PublishedValue
+  /** Of one run: when payloads were there, over failed trials too. */
+  delivery?: Delivery
   /** Values that count. */
   dots: Dot[]
   /** Attempts without one. */
@@ -174,6 +176,7 @@ function slotOf(t: TreatmentSummary, dots: Dot[], mark: string, group: string): 
     codedShare: t.codedBoundShare,
     coded: t.codedBoundAverage ?? NaN,
     published: t.published,
+    delivery: t.delivery,
     dots: counting,
     // A success that a later attempt has taken the place of is none.
     failures: dots.filter(
@@ -221,6 +224,7 @@ export function pool(slots: Slot[]): Slot {
     ideal: NaN,
     coded: NaN,
     published: undefined,
+    delivery: undefined,
     dots,
     failures: slots.flatMap((s) => s.failures),
   }

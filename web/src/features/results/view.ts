@@ -8,6 +8,7 @@ export const tabs = [
   { name: 'differences', title: 'Differences' },
   { name: 'cumulative', title: 'Per radio' },
   { name: 'cdf', title: 'Distribution' },
+  { name: 'delivery', title: 'Time to delivery' },
   { name: 'iterations', title: 'Over iterations' },
   { name: 'sweep', title: 'Sweep' },
   { name: 'sequence', title: 'Time–sequence' },
