@@ -122,7 +122,7 @@ func TestConclusionOverDelivery(t *testing.T) {
 		"not decided": {map[string][]float64{"a": ten, "b": {20, 0, 22, 20, 0, 22, 20, 21}},
 			"A delivers 29.75 s sooner than B (−0.823 to 60.32 s at 95 %, restricted mean up to 100 s, paired t, 8 iterations): not decided (p = 0.055); about 1 more iteration would be needed. Shares of failures differ, so this is over the time to delivery of all trials; averages leave out those that failed: B 2 of 8."},
 		"all failed": {map[string][]float64{"a": ten, "b": {0, 0, 0, 0, 0, 0, 0, 0}},
-			"A delivers 89.12 s sooner than B (88.43 to 89.82 s at 95 %, restricted mean up to 100 s, paired t, 8 iterations): decided (p < 0.001). Shares of failures differ, so this is over the time to delivery of all trials; averages leave out those that failed: B 8 of 8."},
+			"A delivers 89.12 s sooner than B (55.99 to 89.82 s at 95 %, restricted mean up to 100 s, paired t, 8 iterations): decided (p < 0.001). Shares of failures differ, so this is over the time to delivery of all trials; averages leave out those that failed: B 8 of 8."},
 		"alike": {map[string][]float64{"a": {10, 0, 10}, "b": {0, 20, 20}}, "A and B are not compared: 1 iteration has valid values of both, and a comparison takes 3."},
 		"few":   {map[string][]float64{"a": {10, 0}, "b": {20, 20}}, "B and A are not compared: 2 iterations have an outcome of both, and a comparison takes 3."},
 	} {
@@ -151,4 +151,20 @@ func TestDeliveryHorizon(t *testing.T) {
 	require.Len(t, b.Curve, 1, "two at the same time are a step")
 	require.Equal(t, 2, b.Curve[0].Delivered)
 	require.InDelta(t, 0.5, *b.Curve[0].Share, 1e-9)
+}
+
+// Where a treatment delivered nothing, nothing tells how much sooner it might: there is no
+// interval around the horizon, and none of width 0 around no difference.
+func TestNothingDeliveredHasNoInterval(t *testing.T) {
+	table := tableOf(timesOf(100*time.Second, map[string][]float64{"a": {0, 0, 0, 0}, "b": {0, 0, 0, 0}, "c": {10, 20, 30, 40}}, "a", "b", "c"))
+	for _, r := range table.Rows[:2] {
+		require.InDelta(t, 100, *r.Delivery.MeanSeconds, 0)
+		require.Nil(t, r.Delivery.MeanCI)
+	}
+	d := table.Rows[1].Delivery.Difference
+	require.InDelta(t, 0, *d.SoonerSeconds, 0)
+	require.Nil(t, d.SoonerCI)
+	require.Nil(t, d.P)
+	require.NotNil(t, table.Rows[2].Delivery.Difference.SoonerCI, "a treatment that delivers against one that does not")
+	require.True(t, strings.HasPrefix(table.Conclusion, "Of 3 treatments, C delivers 75.00 s sooner than the next, A ("), table.Conclusion)
 }

@@ -109,8 +109,8 @@ func compared(t *testing.T, ds *report.Dataset) {
 	}
 }
 
-// An export from before there were times to delivery concluded from averages, which is no
-// difference. One with times to delivery has today's conclusions.
+// Exports that have no times to delivery are of versions that concluded from averages alone:
+// their conclusion is not held against today's. That of an export with such times is.
 func TestReadImportOfEarlierConclusions(t *testing.T) {
 	var tree map[string]any
 	require.NoError(t, json.Unmarshal([]byte(exported(t, func(ds *report.Dataset) { compared(t, ds) })), &tree))

@@ -155,7 +155,11 @@ func (s *Survival) Restricted(horizon float64) (mean, variance float64) {
 
 // RestrictedInterval is the interval of [Survival.Restricted], Student's, within 0 and the
 // horizon. Greenwood's variance has n where a sample's has n − 1, which matters to few waits.
+// It is undefined where none came by the horizon: nothing tells how much sooner one might.
 func (s *Survival) RestrictedInterval(horizon, level float64) Interval {
+	if s.until(horizon) == 0 {
+		return undefined
+	}
 	mean, variance := s.Restricted(horizon)
 	n := float64(s.N)
 	i := OfMean(mean, variance*n/(n-1), n-1, level)
@@ -187,17 +191,57 @@ func DecideSooner(reference, value map[int]Wait, horizon, level float64, compari
 	for i, p := range pairs {
 		differences[i] = p.Reference - p.Value
 	}
-	out := Sooner{Pairs: len(pairs), Difference: Mean(differences), Interval: MeanT(differences, level),
-		P: min(1, PairedT(differences)*float64(max(1, comparisons)))} // NaN stays NaN
-	out.Decided = out.Interval.Low > 0 || out.Interval.High < 0
-	away, sd := math.Abs(out.Difference), StdDev(differences)
-	if !out.Decided && len(pairs) >= minDecision && away > sd/math.Sqrt(float64(len(pairs))) {
+	of, p, longer := sooner(pairs, differences, horizon)
+	out := Sooner{Pairs: len(pairs), Difference: Mean(differences), Interval: of(level), P: min(1, p*float64(max(1, comparisons)))} // NaN stays NaN
+	out.Decided = excludesZero(out.Interval)
+	if n, away, sd := len(pairs), math.Abs(out.Difference), StdDev(differences); !out.Decided && n >= minDecision && away > sd/math.Sqrt(float64(n)) {
 		out.More = ManyMore + 1
-		if all, ok := untilWithin(sd, level, away); ok {
-			out.More = min(max(1, all-len(pairs)), ManyMore+1)
+		for more := 1; more <= ManyMore; more++ {
+			if all := float64(n + more); tQuantile(level, all-1)*sd/math.Sqrt(all)+longer(n+more, level) < away {
+				out.More = more
+				break
+			}
 		}
 	}
 	return out
+}
+
+func excludesZero(i Interval) bool { return i.Low > 0 || i.High < 0 }
+
+// sooner is the interval of a mean difference, and the P that belongs to it. Of one that never
+// came by the horizon, all differences are those of the other: they spread as if that were
+// certain. But its share that comes may be as high as the end of Wilson's interval, and each
+// that comes may do so at once; the interval is longer by as much, and how much that is of n
+// pairs is returned, too. Where neither came, there is none.
+func sooner(pairs []Pair, differences []float64, horizon float64) (of func(level float64) Interval, p float64, longer func(n int, level float64) float64) {
+	never := func(of func(Pair) float64) bool {
+		return !slices.ContainsFunc(pairs, func(p Pair) bool { return of(p) != horizon })
+	}
+	reference, value := never(func(p Pair) float64 { return p.Reference }), never(func(p Pair) float64 { return p.Value })
+	longer = func(int, float64) float64 { return 0 }
+	switch {
+	case reference && value:
+		return func(float64) Interval { return undefined }, math.NaN(), longer
+	case !reference && !value:
+		return func(level float64) Interval { return MeanT(differences, level) }, PairedT(differences), longer
+	}
+	longer = func(n int, level float64) float64 { return horizon * Wilson(0, n, level).High }
+	of = func(level float64) Interval {
+		i, more := MeanT(differences, level), longer(len(pairs), level)
+		if value {
+			return Interval{i.Low, i.High + more}
+		}
+		return Interval{i.Low - more, i.High}
+	}
+	low, high := 0.0, 1.0 // of P: at low the interval contains 0, at high it does not
+	for range 50 {
+		if middle := (low + high) / 2; excludesZero(of(1 - middle)) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return of, high, longer
 }
 
 // restricted is the waits, or the horizon where they are longer.

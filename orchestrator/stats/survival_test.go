@@ -152,8 +152,21 @@ func TestDecideSooner(t *testing.T) {
 	if d := DecideSooner(at(30, 22, 40), at(20, 25, 30), 100, 0.95, 1); d.Decided || d.More == 0 {
 		t.Errorf("%+v", d)
 	}
-	if d := DecideSooner(at(0, 0, 0), at(0, 0, 0), 100, 0.95, 1); d.Decided || d.P != 1 || d.More != 0 {
+	if d := DecideSooner(at(0, 0, 0), at(0, 0, 0), 100, 0.95, 1); d.Decided || !math.IsNaN(d.P) || d.Interval.Defined() || d.More != 0 {
 		t.Errorf("neither ever came: %+v", d)
+	}
+	never := DecideSooner(at(10, 11, 12), at(0, 0, 0), 100, 0.95, 1)
+	exactly(t, "difference from one that never came", never.Difference, -89)
+	if up := -89 + MeanT([]float64{-1, 0, 1}, 0.95).High + 100*Wilson(0, 3, 0.95).High; math.Abs(never.Interval.High-up) > 1e-9 || !never.Decided || never.P > 0.05 {
+		t.Errorf("%+v, expected it to end at %v", never, up)
+	}
+	if at, beyond := MeanT([]float64{-1, 0, 1}, 1-never.P).High+100*Wilson(0, 3, 1-never.P).High, 89.0; math.Abs(at-beyond) > 1e-6 {
+		t.Errorf("P %v is not of the interval that ends at no difference, %v", never.P, at-beyond)
+	}
+	if late := DecideSooner(at(0, 0, 0), at(60, 61, 62), 100, 0.95, 1); late.Decided || late.P < 0.05 || late.Interval.Low > 0 || late.Interval.High < 39 {
+		t.Errorf("with three pairs, one that never came may as well come as soon: %+v", late)
+	} else if more := 3 + late.More; 100*Wilson(0, more, 0.95).High+1.96/math.Sqrt(float64(more)) > 39 || late.More < 2 {
+		t.Errorf("%d more pairs do not decide", late.More)
 	}
 }
 
@@ -190,7 +203,7 @@ func TestCoverageOfSooner(t *testing.T) {
 		}
 		return false
 	}
-	for _, c := range []struct{ reference, value float64 }{{0, 0}, {0.1, 0.1}, {0.2, 0.2}, {0.4, 0.4}, {0.6, 0.6}, {0, 0.1}, {0, 0.2}, {0, 0.4}, {0, 0.6}, {0.2, 0.4}, {0.3, 0.6}} {
+	for _, c := range []struct{ reference, value float64 }{{0, 0}, {0.1, 0.1}, {0.2, 0.2}, {0.4, 0.4}, {0.6, 0.6}, {0, 0.1}, {0, 0.2}, {0, 0.4}, {0, 0.6}, {0.2, 0.4}, {0.3, 0.6}, {0, 0.95}, {0.3, 0.95}} {
 		rng := rand.New(rand.NewPCG(35, uint64(100*c.reference+1e4*c.value)))
 		truth := 0.0
 		reference, value := drawnWaits(rng, 400_000, c.reference, c.value, horizon)

@@ -44,7 +44,8 @@ func Delivery(a *report.Analysis) ([]byte, error) {
 			return text
 		},
 		note: func(float64) string {
-			return "Of valid and failed trials; one that failed was not delivered. Bands: 95 % intervals (Wilson), of at most three treatments."
+			return "Of valid and failed trials; one that failed was not delivered."
 		},
+		bands: " Bands: 95 % intervals (Wilson).",
 	}).draw(a)
 }

@@ -1,6 +1,8 @@
 package figure
 
 import (
+	"slices"
+
 	"linktrial/orchestrator/report"
 )
 
@@ -22,6 +24,7 @@ type stepFigure struct {
 	// reach is how far charts of a radio go that has no steps; nil: nowhere.
 	reach func(*report.RunTable) float64
 	note  func(largest float64) string
+	bands string // what they are; empty: steps have none
 }
 
 // step is where a line rises to a share.
@@ -72,16 +75,21 @@ func (g *stepFigure) draw(a *report.Analysis) ([]byte, error) {
 	width := max(minWidth, cell*float64(abreast))
 	entries := stepLegend(a.Tables, order)
 	top := 36 + row*float64((len(runs)+abreast-1)/abreast)
-	height := top + legendHeightOf(width, entries) + 26
+	height := top + legendHeightOf(width, entries) + 42
 	c := &canvas{}
 	c.begin(width, height, titleOf(g.title, a.Dataset))
 	for i := range runs {
 		x, y := cell*float64(i%abreast), 30+row*float64(i/abreast)
 		heads[i].draw(c, x+chartLeft, y)
-		g.chart(c, &runs[i], x, y+head+headGap, tops[runs[i].table.Radio], order)
+		g.chart(c, runs[i], x, y+head+headGap, tops[runs[i].table.Radio], order)
 	}
 	c.legend(top+6, width, entries)
-	c.text(12, height-8, "start", grey, 11, g.note(largest)+" Charts of one radio have the same scale."+part.note())
+	note := g.note(largest)
+	if slices.ContainsFunc(runs, stepped.banded) {
+		note += g.bands
+	}
+	c.text(12, height-24, "start", grey, 11, note)
+	c.text(12, height-8, "start", grey, 11, "Charts of one radio have the same scale."+part.note())
 	c.add("</svg>")
 	return []byte(c.b.String()), nil
 }
@@ -103,25 +111,33 @@ func stepLegend(tables []report.RunTable, order map[string]int) (out []legendEnt
 // mostBands is the most lines of a chart of which intervals can be told apart.
 const mostBands = 3
 
+// banded reports whether the run's lines are few enough to have their intervals drawn.
+func (s stepped) banded() bool {
+	lines, some := 0, false
+	for _, steps := range s.rows {
+		some = some || slices.ContainsFunc(steps, func(s step) bool { return s.ci != nil })
+		if steps != nil {
+			lines++
+		}
+	}
+	return some && lines <= mostBands
+}
+
 // chart draws a run's chart below its heading.
-func (g *stepFigure) chart(c *canvas, s *stepped, x, top, highest float64, order map[string]int) {
+func (g *stepFigure) chart(c *canvas, s stepped, x, top, highest float64, order map[string]int) {
 	name, in := g.unit(highest)
 	f := &frame{left: x + chartLeft, top: top, width: chartWidth, height: chartHeight, x: linear(0, in(highest)), y: linear(0, 1)}
 	f.draw(c, name, g.share)
 	at := func(s step) float64 { return f.px(in(s.at)) }
-	lines, empty := 0, true
-	for _, steps := range s.rows {
-		if empty = empty && len(steps) == 0; steps != nil {
-			lines++
-		}
-	}
+	banded, empty := s.banded(), true
 	for k, steps := range s.rows {
 		if steps == nil {
 			continue
 		}
+		empty = empty && len(steps) == 0
 		r := &s.table.Rows[k]
 		look := lookOf(order[r.Treatment])
-		if lines <= mostBands {
+		if banded {
 			f.bands(c, steps, at, look.colour)
 		}
 		c.path(g.line(f, steps, at), look.colour, 1.4, look.dash)
