@@ -155,23 +155,30 @@ func exactP(twice []int, w int) float64 {
 // cumulative is, for each sum, how many assignments of signs to ranks have a sum of the
 // positive ones that is at most it.
 func cumulative(ranks []int) []float64 {
+	out := ways(ranks)
+	for i := 1; i < len(out); i++ {
+		out[i] += out[i-1]
+	}
+	return out
+}
+
+// ways is, for each sum, how many assignments of signs to ranks have it as that of the
+// positive ones.
+func ways(ranks []int) []float64 {
 	total := 0
 	for _, r := range ranks {
 		total += r
 	}
-	ways := make([]float64, total+1)
-	ways[0] = 1
+	out := make([]float64, total+1)
+	out[0] = 1
 	reach := 0
 	for _, r := range ranks {
 		for s := reach; s >= 0; s-- {
-			ways[s+r] += ways[s]
+			out[s+r] += out[s]
 		}
 		reach += r
 	}
-	for i := 1; i < len(ways); i++ {
-		ways[i] += ways[i-1]
-	}
-	return ways
+	return out
 }
 
 // Holm adjusts the P values of a family of tests so that the family errs no
