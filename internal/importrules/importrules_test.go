@@ -104,7 +104,7 @@ var allowed = map[string][]string{
 	// One row for each package of the orchestrator; those below a package go with it.
 	"orchestrator/plan/":               {"orchestrator/plan/", "executor/runsheet", "protocols/contract", "protocols/probe/pattern", "internal/"},
 	"orchestrator/sheet/":              {"orchestrator/plan", "executor/credible", "executor/runsheet", "protocols/contract", "internal/"},
-	"orchestrator/stats/":              {"internal/"},
+	"internal/stats/":                  {"internal/"},
 	"orchestrator/downsample/":         {"internal/"},
 	"orchestrator/catalog/":            {"orchestrator/plan", "protocols/contract", "internal/", "radio-profiles", "topologies"},
 	"orchestrator/postgres/":           {"internal/"},
@@ -126,7 +126,7 @@ var allowed = map[string][]string{
 	"orchestrator/security/auditlog/":  {"orchestrator/security/admission", "orchestrator/store/", "internal/"},
 	"orchestrator/security/admission/": {"internal/"},
 	"orchestrator/telemetry/":          {"orchestrator/downsample", "orchestrator/report", "orchestrator/store/", "api/gen/", "internal/"},
-	"orchestrator/report/":             {"orchestrator/report/", "orchestrator/plan", "orchestrator/stats", "executor/", "protocols/contract", "internal/"},
+	"orchestrator/report/":             {"orchestrator/report/", "orchestrator/plan", "executor/", "protocols/contract", "internal/"},
 	// An audit does not use the code whose work it checks.
 	"orchestrator/report/audit/": {"executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
 	"orchestrator/backup/":       {"orchestrator/postgres", "internal/", "migrations"},
@@ -144,7 +144,7 @@ var allowed = map[string][]string{
 
 // pure packages take time as a value and touch nothing of the world. An address
 // (net/netip) is a value, too.
-var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "orchestrator/judge", "orchestrator/report/audit", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code", "protocols/lttcp/wire", "protocols/lttcp/core", "protocols/probe/pattern", "protocols/probe/wire", "protocols/probe/measure"}
+var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "internal/stats", "orchestrator/downsample", "orchestrator/judge", "orchestrator/report/audit", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code", "protocols/lttcp/wire", "protocols/lttcp/core", "protocols/probe/pattern", "protocols/probe/wire", "protocols/probe/measure"}
 
 var worldly = []string{"net", "os", "syscall", "context", "log", "log/slog"}
 

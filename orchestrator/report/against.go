@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"linktrial/internal/stats"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/report/wording"
-	"linktrial/orchestrator/stats"
 )
 
 // Against is the published values of the plan beside ours.

@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"linktrial/internal/stats"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
-	"linktrial/orchestrator/stats"
 )
 
 // CodedBound is the name of the coded bound where a treatment may stand, as

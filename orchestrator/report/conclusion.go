@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"linktrial/internal/stats"
 	"linktrial/orchestrator/report/wording"
-	"linktrial/orchestrator/stats"
 )
 
 // conclude is the sentence over a run's comparison: by how much the best treatment leads the

@@ -3,8 +3,8 @@ package report
 import (
 	"slices"
 
+	"linktrial/internal/stats"
 	"linktrial/internal/unit"
-	"linktrial/orchestrator/stats"
 )
 
 // fillDelivery is about all trials that tell of their protocol.

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"linktrial/executor/runsheet"
+	"linktrial/internal/stats"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/report/wording"
-	"linktrial/orchestrator/stats"
 )
 
 // Difference is one treatment under the same conditions in two campaigns: radio, topology,

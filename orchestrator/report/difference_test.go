@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"linktrial/internal/stats"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/reporttest"
-	"linktrial/orchestrator/stats"
 )
 
 func TestDifferences(t *testing.T) {

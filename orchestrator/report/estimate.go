@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 
+	"linktrial/internal/stats"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/report/wording"
-	"linktrial/orchestrator/stats"
 )
 
 // Estimate is a metric's mean with the variance of that mean (NaN where there

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"linktrial/orchestrator/stats"
+	"linktrial/internal/stats"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"linktrial/executor/credible"
+	"linktrial/internal/stats"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
-	"linktrial/orchestrator/stats"
 )
 
 // observation is what one valid trial gave.

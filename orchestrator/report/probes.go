@@ -8,7 +8,7 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
-	"linktrial/orchestrator/stats"
+	"linktrial/internal/stats"
 	"linktrial/protocols/contract"
 )
 

@@ -9,9 +9,9 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/stats"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
-	"linktrial/orchestrator/stats"
 )
 
 // precision is the relative half-width of the average's interval that

@@ -33,8 +33,8 @@ import (
 	"linktrial/internal/driverdigest"
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
+	"linktrial/internal/stats"
 	"linktrial/internal/vitals"
-	"linktrial/orchestrator/stats"
 )
 
 // idleAgents is the number of agents that the bench connects.

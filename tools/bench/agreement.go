@@ -12,10 +12,10 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/executor/journal"
+	"linktrial/internal/stats"
 	"linktrial/internal/unit"
 	"linktrial/lab/uml"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/stats"
 )
 
 // agreementPlan has the same transfer with every transport protocol over a relay.

@@ -13,7 +13,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/executor/journal"
-	"linktrial/orchestrator/stats"
+	"linktrial/internal/stats"
 )
 
 const deadTimePlan = `name: bench-dead-time

@@ -30,9 +30,9 @@ import (
 	"linktrial/internal/backoff"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
+	"linktrial/internal/stats"
 	"linktrial/orchestrator/security/access"
 	"linktrial/orchestrator/security/authority"
-	"linktrial/orchestrator/stats"
 )
 
 // How many connections are hostile, and for how long.

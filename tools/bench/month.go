@@ -17,10 +17,10 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/internal/radio"
+	"linktrial/internal/stats"
 	"linktrial/internal/vitals"
 	"linktrial/lab/uml"
 	"linktrial/lab/uml/guest"
-	"linktrial/orchestrator/stats"
 )
 
 // The virtual month of the section month, and how many trials it has.

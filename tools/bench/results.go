@@ -16,10 +16,10 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/stats"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/server"
-	"linktrial/orchestrator/stats"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/synthetic"
 )

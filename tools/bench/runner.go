@@ -14,9 +14,9 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/executor/journal"
+	"linktrial/internal/stats"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/stats"
 )
 
 // runnerPlan has nothing random in it, so that every difference is due to the runner.

@@ -23,9 +23,9 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/internal/backoff"
+	"linktrial/internal/stats"
 	"linktrial/internal/unit"
 	"linktrial/internal/vitals"
-	"linktrial/orchestrator/stats"
 )
 
 // How long the soak is, and how often it looks.

@@ -8,7 +8,7 @@ import (
 
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
-	"linktrial/orchestrator/stats"
+	"linktrial/internal/stats"
 )
 
 // variantsPlan is test 1 of decola-2006 at 1 Mbit/s and 1 MB with the two variants of

@@ -10,9 +10,9 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
+	"linktrial/internal/stats"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/stats"
 	"linktrial/protocols/contract"
 )
 
