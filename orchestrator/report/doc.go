@@ -20,6 +20,7 @@
 //
 //   - analysis: all runs of a dataset, summarised and with their notes
 //   - summary: a run's table
+//   - blocks: whether treatments differ as a whole, and whether iterations do
 //   - conclusion: which treatment of a run leads, in a sentence
 //   - probes: the rows of probes
 //   - notes: on control packets, starved hosts and unknown bounds

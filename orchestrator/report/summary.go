@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"hash/fnv"
 	"math"
 	"slices"
 
@@ -68,6 +67,7 @@ func summarizeRun(r *Run, published []PublishedRow, reference string, bootstrap 
 		t.Conclusion += " The radio is a " + journal.PlaceUnnamed + "."
 		t.Lead.Text += " (" + journal.PlaceUnnamed + ")"
 	}
+	t.Notes = blockNotes(r, &t, samples)
 	t.BoundsUnknown = r.boundsUnknown()
 	t.ControlNote = r.controlNote()
 	t.HostNote = r.hostNote()
@@ -134,13 +134,6 @@ func bandwidth(s *runsheet.Sheet) *float64 {
 		return nil
 	}
 	return Rounded(slowest)
-}
-
-// stream makes the resamples of treatments differ that share a run's seed.
-func stream(treatment string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(treatment)) // a hash takes all
-	return h.Sum64()
 }
 
 func (s *sample) fill(row *Row, bandwidth *float64) {

@@ -41,6 +41,9 @@ type RunTable struct {
 	// much, and whether the trials decide it; empty: fewer than two have values.
 	Conclusion string `json:"conclusion,omitempty"`
 	Lead       Lead   `json:"-"` // the conclusion has it with its statistics
+	// Notes are sentences on what to know before pairs of treatments are read: whether
+	// treatments differ as a whole, a drift over the iterations, a dependence between them.
+	Notes []string `json:"notes,omitempty"`
 	// Probes are apart from the treatments that are compared.
 	Probes     []ProbeRow  `json:"probes,omitempty"`
 	ProbeClock *ProbeClock `json:"probe_clock,omitempty"`

@@ -226,9 +226,9 @@ test("the paper's figure shows every treatment, and the view is in the URL", asy
 
 test('what a comparison comes to stands above every view, in the words of the exports', async () => {
   const exported = JSON.parse(s.linktrial('results', ids[0]!, '--format', 'json')) as {
-    tables: { conclusion?: string }[]
+    tables: { conclusion?: string; notes?: string[] }[]
   }
-  const said = exported.tables.flatMap((t) => (t.conclusion ? [t.conclusion] : []))
+  const said = exported.tables.flatMap((t) => [...(t.conclusion ? [t.conclusion] : []), ...(t.notes ?? [])])
   expect(said.length).toBeGreaterThan(0)
   for (const tab of ['', '&tab=table', '&tab=trials']) {
     const page = await s.open(`/results?ids=${ids[0]}${tab}`)

@@ -228,12 +228,15 @@ func latexNotes(b *strings.Builder, v *report.Analysis) {
 		if s := t.PartialNote(); s != "" {
 			note(texBreaks(t.RadioTitle + " at " + t.TopologyTitle + ": " + s + "."))
 		}
+		where := t.RadioTitle + " at " + t.TopologyTitle + ", " + kilobytes(t.SizeBytes)
+		if t.Settings != "" {
+			where += ", " + t.Settings
+		}
 		if t.Conclusion != "" {
-			where := t.RadioTitle + " at " + t.TopologyTitle + ", " + kilobytes(t.SizeBytes)
-			if t.Settings != "" {
-				where += ", " + t.Settings
-			}
 			note(texBreaks(where + ": " + t.Conclusion))
+		}
+		for _, s := range t.Notes {
+			note(texBreaks(where + ": " + s))
 		}
 		for j := range t.Rows {
 			if r := &t.Rows[j]; r.Missing != "" {

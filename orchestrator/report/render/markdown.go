@@ -78,6 +78,9 @@ func mdRun(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
 	if t.Conclusion != "" {
 		b.WriteString(md(t.Conclusion) + "\n\n")
 	}
+	for _, note := range t.Notes {
+		b.WriteString(md(note) + "\n\n")
+	}
 	notes := 0
 	for i := range t.Rows {
 		r := &t.Rows[i]

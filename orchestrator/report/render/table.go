@@ -181,6 +181,9 @@ func writeRunTable(b *strings.Builder, t *report.RunTable, rate wording.RateUnit
 		b.WriteString("\n")
 		paragraph(b, t.Conclusion)
 	}
+	for _, note := range t.Notes {
+		paragraph(b, note)
+	}
 	var notes []string
 	for i := range t.Rows {
 		r := &t.Rows[i]

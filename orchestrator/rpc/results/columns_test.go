@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,8 +89,8 @@ func TestSummaryNamesRelayProcesses(t *testing.T) {
 
 // The pages show the words of the report: they judge nothing themselves.
 func TestSummaryHasTheConclusion(t *testing.T) {
-	s := asSummary(&report.RunTable{Conclusion: "SCTP leads TCP CUBIC by 21 %."}, &report.Run{})
-	if s.Conclusion != "SCTP leads TCP CUBIC by 21 %." {
-		t.Errorf("%q", s.Conclusion)
+	s := asSummary(&report.RunTable{Conclusion: "SCTP leads TCP CUBIC by 21 %.", Notes: []string{"Throughput fell."}}, &report.Run{})
+	if s.Conclusion != "SCTP leads TCP CUBIC by 21 %." || !slices.Equal(s.Notes, []string{"Throughput fell."}) {
+		t.Errorf("%q, %q", s.Conclusion, s.Notes)
 	}
 }

@@ -940,6 +940,7 @@ type RunSummary struct {
 	Lead          *Lead                  `protobuf:"bytes,15,opt,name=lead,proto3" json:"lead,omitempty"`                                        // the conclusion without its statistics; unset: there is none
 	HostNote      string                 `protobuf:"bytes,16,opt,name=host_note,json=hostNote,proto3" json:"host_note,omitempty"`                // a sentence about attempts that count and ran on a starved node; empty: there are none
 	Imported      *ImportOrigin          `protobuf:"bytes,17,opt,name=imported,proto3" json:"imported,omitempty"`                                // of a campaign that another orchestrator measured; unset: measured here
+	Notes         []string               `protobuf:"bytes,70,rep,name=notes,proto3" json:"notes,omitempty"`                                      // sentences on what to know before pairs of treatments are read: whether treatments differ as a whole, drift over the iterations, dependence between them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1089,6 +1090,13 @@ func (x *RunSummary) GetHostNote() string {
 func (x *RunSummary) GetImported() *ImportOrigin {
 	if x != nil {
 		return x.Imported
+	}
+	return nil
+}
+
+func (x *RunSummary) GetNotes() []string {
+	if x != nil {
+		return x.Notes
 	}
 	return nil
 }
@@ -4374,7 +4382,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"\b_ci_highB\x11\n" +
 	"\x0f_change_percentB\t\n" +
-	"\a_p_holm\"\xa4\x05\n" +
+	"\a_p_holm\"\xba\x05\n" +
 	"\n" +
 	"RunSummary\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12\x1f\n" +
@@ -4402,7 +4410,8 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"conclusion\x12&\n" +
 	"\x04lead\x18\x0f \x01(\v2\x12.linktrial.v1.LeadR\x04lead\x12\x1b\n" +
 	"\thost_note\x18\x10 \x01(\tR\bhostNote\x126\n" +
-	"\bimported\x18\x11 \x01(\v2\x1a.linktrial.v1.ImportOriginR\bimported\"L\n" +
+	"\bimported\x18\x11 \x01(\v2\x1a.linktrial.v1.ImportOriginR\bimported\x12\x14\n" +
+	"\x05notes\x18F \x03(\tR\x05notes\"L\n" +
 	"\x04Lead\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x18\n" +

@@ -81,6 +81,16 @@ describe('conclusions', () => {
     await w.find('button').trigger('click')
     expect(w.findAll('li')).toHaveLength(4)
   })
+  it('have what to know before pairs are read below them', () => {
+    const noted = Object.assign(concluded('a', 'B leads A.'), { notes: ['Treatments differ.', 'Throughput fell.'] })
+    const w = mount(RunConclusions, { props: { runs: [noted], marks: tab.marks } })
+    expect(w.findAll('p').map((p) => p.text())).toEqual(['B leads A.', 'Treatments differ.', 'Throughput fell.'])
+    const drifted = Object.assign(summaryOf({ id: 'b' }), { notes: ['Throughput rose.'] })
+    const items = mount(RunConclusions, { props: { runs: [noted, drifted], marks: tab.marks } }).findAll('li')
+    expect(items.map((li) => li.findAll('p').map((p) => p.text()))).toEqual([noted.notes, drifted.notes])
+    const alone = mount(RunConclusions, { props: { runs: [drifted], marks: tab.marks } })
+    expect(alone.findAll('p').map((p) => p.text())).toEqual(['Throughput rose.'])
+  })
   it('are not there where nothing is compared', () => {
     expect(
       mount(RunConclusions, { props: { runs: [run], marks: tab.marks } })
