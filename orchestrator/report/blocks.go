@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"linktrial/orchestrator/report/wording"
 	"linktrial/internal/stats"
+	"linktrial/orchestrator/report/wording"
 )
 
 const (
