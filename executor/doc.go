@@ -22,6 +22,7 @@
 //
 //   - walk: the order of trials, and of attempts at one
 //   - waitout: before a trial is repeated because of the apparatus
+//   - look: the plan's rule to stop by
 //   - judgement: whether the last trial is to be repeated
 //   - command: what people ask meanwhile
 //   - progress: how far the run is, in the journal and in memory

@@ -5,6 +5,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/replay"
+	"linktrial/executor/stoprule"
 )
 
 // progress is how far the leading node is: the same in the journal and in memory.
@@ -43,7 +44,7 @@ func (p *progress) closeInterrupted() error {
 		e.Probes = append(e.Probes, interrupted(len(o.Transfers)+i, id))
 	}
 	p.node.record.append(journal.TypeAttemptEnded, e)
-	t.EndAttempt(e.Verdict, e.Reason)
+	t.EndAttempt(&e)
 	p.state.Open = nil
 	return p.node.record.sync()
 }
@@ -79,6 +80,11 @@ func (p *progress) pause(reason string) error {
 	return p.node.record.sync()
 }
 
+// notNeeded reports whether the plan's rule to stop by has ended a trial.
+func (p *progress) notNeeded(trial int) bool {
+	return stoprule.NotNeeded(&p.node.sheet.Trials[trial], p.state.Looks)
+}
+
 // rejectReason is why a command cannot be applied; empty where it can.
 func (p *progress) rejectReason(c Command) string {
 	switch c.Kind {
@@ -94,6 +100,8 @@ func (p *progress) rejectReason(c Command) string {
 			return fmt.Sprintf("trial %d had ended", c.Trial)
 		case c.Kind == journal.CommandRepeat && !t.Ended:
 			return fmt.Sprintf("trial %d had not ended", c.Trial)
+		case c.Kind == journal.CommandRepeat && p.notNeeded(c.Trial) && t.Attempts == 0:
+			return fmt.Sprintf("trial %d is not needed: the plan's rule to stop by had ended it", c.Trial)
 		}
 		return ""
 	}

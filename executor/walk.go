@@ -25,6 +25,9 @@ func (w *walk) run(ctx context.Context) error {
 		if err := w.boundary(ctx); err != nil {
 			return err
 		}
+		if err := w.look(); err != nil {
+			return err
+		}
 		if ctx.Err() != nil {
 			return w.node.stopped(ctx)
 		}
@@ -122,7 +125,7 @@ func (w *walk) trial(ctx context.Context, i int) (over bool, err error) {
 		if end.Verdict == journal.Aborted && ctx.Err() != nil {
 			return true, w.node.stopped(ctx)
 		}
-		t.EndAttempt(end.Verdict, end.Reason)
+		t.EndAttempt(end)
 		if end.Verdict != journal.Invalid || !journal.ApparatusFault(end.Reason) {
 			w.waiter.goOn(i)
 			continue

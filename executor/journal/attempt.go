@@ -210,13 +210,14 @@ type TrialEnded struct {
 	Trial    int     `json:"trial"`
 	Attempts int     `json:"attempts"`
 	Verdict  Verdict `json:"verdict"` // of the last attempt; aborted where there is none
-	// Reason is [ReasonSkipped] where a person ended the trial.
+	// Reason is [ReasonSkipped] where a person ended the trial, [ReasonNotNeeded] where the
+	// plan's rule did before its first attempt.
 	Reason string `json:"reason,omitempty"`
 }
 
 var trialEndedKind = kindOf([]Type{TypeTrialEnded},
 	"client",
-	"`trial`, `attempts`, `verdict` of the last attempt (`aborted` where a person ended the trial before its first attempt had a verdict), `reason` `skipped` of a trial that a person skipped; terminal for the trial until a `command` to repeat it",
+	"`trial`, `attempts`, `verdict` of the last attempt (`aborted` where a person ended the trial before its first attempt had a verdict), `reason` `skipped` of a trial that a person skipped, `not-needed` of one that the plan's [rule to stop by](plans.md#a-rule-to-stop-by) left out; terminal for the trial until a `command` to repeat it",
 	func(r *Record, b *TrialEnded) error {
 		return errors.Join(attempt(b.Trial, 1, 0), verdict(b.Verdict), r.only(radio.RoleClient))
 	},

@@ -41,7 +41,7 @@ func kindOf[B any](types []Type, writers, holds string, check func(r *Record, b 
 // kinds is every kind, in the order of documents.
 var kinds = []*Kind{
 	runKind, clockSteppedKind, provenanceKind, clockOffsetKind, listenerKind, attemptStartedKind, connectedKind, samplesKind, receivedKind, attemptEndedKind,
-	trialEndedKind, misbehaviourKind, commandKind, agentStoppedKind, interfaceKind, waitingKind, telemetryKind, telemetryFailedKind, controlKind, watchedKind, runEndedKind,
+	trialEndedKind, lookKind, misbehaviourKind, commandKind, agentStoppedKind, interfaceKind, waitingKind, telemetryKind, telemetryFailedKind, controlKind, watchedKind, runEndedKind,
 }
 
 // Kinds is every kind, in the order of documents.

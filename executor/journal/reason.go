@@ -15,6 +15,7 @@ const (
 	ReasonInterrupted = "interrupted"      // the agent died or was stopped; does not count as an attempt
 	ReasonAborted     = "aborted"          // by command
 	ReasonSkipped     = "skipped"          // a person ended the trial, and with it its running attempt
+	ReasonNotNeeded   = "not-needed"       // the plan's rule to stop by ended the trial, before its first attempt
 	ReasonRadioDown   = "radio-down"       // the emulated radio could not be reached
 	ReasonElsewhere   = "source-elsewhere" // the flow starts on another node, which cannot be reached
 	ReasonSourceDown  = "source-down"      // the node on which a flow starts failed to run it

@@ -104,6 +104,7 @@ var heldBy = map[string][]string{
 	"interrupted":         {"executor.TestResumeFromEveryCrashPoint"},
 	"aborted":             {"executor.TestAbortInAPause"},
 	"skipped":             {"executor.TestSkipOfTheRunningTrial"},
+	"not-needed":          {"executor.TestRuleStops"},
 	"longer-than-run":     {"executor/credible.TestClock"},
 	"shorter-than-run":    {"executor/credible.TestClock"},
 	"more-than-sent":      {"executor/credible.TestSent", "executor.TestReceivedIsWhatWasHandedOver", "e2e.TestFalseValuesInField"},

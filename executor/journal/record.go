@@ -42,4 +42,5 @@ const (
 	TypeInterfaceFailed  Type = "interface-failed"  // RadioInterface
 	TypeInterfaceReady   Type = "interface-ready"   // RadioInterface, without a fault
 	TypeWaiting          Type = "waiting"           // Waiting
+	TypeLook             Type = "look"              // Look: of the plan's rule to stop by
 )

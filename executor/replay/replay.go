@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"linktrial/executor/journal"
 )
@@ -19,6 +20,9 @@ type State struct {
 	Ended      *journal.RunEnded
 	Open       *journal.AttemptStarted      // an attempt without attempt-ended
 	Restarts   map[journal.ListenerName]int // starts of the listeners so far
+
+	// Looks of the plan's rule to stop by, in order.
+	Looks []journal.Look
 
 	Applied map[string]bool // commands by their identity, rejected ones included
 	Paused  bool            // by command
@@ -39,6 +43,9 @@ type Trial struct {
 	last     journal.Verdict
 	final    bool // no attempt follows the last one, however many there may be
 	repeated bool // the attempt asked for by command has ended: no other follows by itself
+
+	spent time.Duration   // of attempts that the protocol failed
+	took  []time.Duration // of the flows of the last attempt that succeeded, from connecting to the acknowledgement
 }
 
 // Records is the part of a journal that is read.
@@ -90,13 +97,19 @@ func (s *State) apply(r journal.Record) error {
 			return err
 		}
 		s.Open = nil
-		s.Trial(b.Trial).EndAttempt(b.Verdict, b.Reason)
+		s.Trial(b.Trial).EndAttempt(&b)
 	case journal.TypeTrialEnded:
 		b, err := body[journal.TrialEnded](r)
 		if err != nil {
 			return err
 		}
 		s.EndTrial(b.Trial)
+	case journal.TypeLook:
+		b, err := body[journal.Look](r)
+		if err != nil {
+			return err
+		}
+		s.Looks = append(s.Looks, b)
 	case journal.TypeCommand:
 		b, err := body[journal.Command](r)
 		if err != nil {
@@ -185,7 +198,8 @@ func (s *State) After(current, n int) (trial int, ok bool) {
 }
 
 // EndAttempt takes note of an attempt's outcome.
-func (t *Trial) EndAttempt(v journal.Verdict, reason string) {
+func (t *Trial) EndAttempt(e *journal.AttemptEnded) {
+	v, reason := e.Verdict, e.Reason
 	if reason == journal.ReasonInterrupted || v == journal.Invalid && journal.ApparatusFault(reason) {
 		return
 	}
@@ -199,6 +213,26 @@ func (t *Trial) EndAttempt(v journal.Verdict, reason string) {
 	t.final = v == journal.Invalid && journal.Final(reason)
 	t.repeated = t.repeated || t.Repeat
 	t.Repeat = false
+	switch v {
+	case journal.Failed, journal.TimedOut:
+		t.spent += e.Duration
+	case journal.Succeeded:
+		t.took = t.took[:0]
+		for i := range e.Flows {
+			took := time.Duration(e.Flows[i].ConnectNS)
+			if r := e.Flows[i].Result; r != nil {
+				took += time.Duration(r.ElapsedNS)
+			}
+			t.took = append(t.took, took)
+		}
+	}
+}
+
+// Outcome is what the last attempt that says something of the protocol ended with, empty where
+// none did; how long attempts took that the protocol failed; and, where the last succeeded,
+// how long each of its flows took, from connecting to the acknowledgement.
+func (t *Trial) Outcome() (v journal.Verdict, spent time.Duration, took []time.Duration) {
+	return t.last, t.spent, t.took
 }
 
 // Over reports whether no further attempt follows by itself, where a sheet

@@ -50,6 +50,8 @@ type Sheet struct {
 	Limits Limits `json:"limits"`
 	// Valid is the plan's rules of validity; nil: it has none.
 	Valid *Valid `json:"valid,omitempty"`
+	// Stop is the plan's rule to stop by; nil: all iterations are run.
+	Stop *Stop `json:"stop,omitempty"`
 
 	SampleInterval time.Duration `json:"sample_interval_ns"`
 	// Seed of the plan; all other seeds were derived from it when the sheet was compiled.
@@ -318,7 +320,7 @@ func (s *Sheet) Check() error {
 			return err
 		}
 	}
-	return nil
+	return s.checkStop()
 }
 
 // checkFlows reports why the flows and probes of a trial cannot be run.

@@ -81,6 +81,7 @@ var allowed = map[string][]string{
 	"executor/runsheet/":       {"protocols/contract", "internal/"},
 	"executor/journal/":        {"executor/runsheet", "protocols/contract", "internal/"},
 	"executor/replay/":         {"executor/journal", "internal/"},
+	"executor/stoprule/":       {"executor/journal", "executor/replay", "executor/runsheet", "internal/"},
 	"executor/driver/":         {"executor/journal", "protocols/contract", "internal/"},
 	"executor/credible/":       {"executor/journal", "protocols/contract", "internal/"},
 	"agents/":                  {"executor/", "protocols/contract", "internal/"}, // testdata

@@ -61,12 +61,12 @@ func more(logs []float64, estimate, level float64) int {
 		return ManyMore + 1
 	}
 	// Where Student's interval excludes 1 already, the signed-rank test does not.
-	return min(max(1, all-n, leastPairs(level)-n), ManyMore+1)
+	return min(max(1, all-n, LeastPairs(level)-n), ManyMore+1)
 }
 
-// leastPairs is the fewest pairs of which the signed-rank test can refuse anything at a
+// LeastPairs is the fewest pairs of which the signed-rank test can refuse anything at a
 // level: with all of one sign, its P is 2^(1−n).
-func leastPairs(level float64) int {
+func LeastPairs(level float64) int {
 	n := 1
 	for math.Ldexp(1, 1-n) > 1-level {
 		n++

@@ -76,7 +76,7 @@ func (s Sequential) Check() error {
 		return fmt.Errorf("look %d: expected at most iteration %d, found %d", len(s.Looks), maxBlocks, before)
 	}
 	// With all signs alike, the two-sided P of the last look is 2^(1−n).
-	if least := leastPairs(1 - s.Alpha); before < least {
+	if least := LeastPairs(1 - s.Alpha); before < least {
 		return fmt.Errorf("look %d: expected at least iteration %d, before which no test can refuse at the level %v, found %d", len(s.Looks), least, s.Alpha, before)
 	}
 	return nil

@@ -115,7 +115,7 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 	case *journal.Waiting:
 		d.delta.Wait = &Wait{Trial: b.Trial, Fault: b.Fault, Since: r.At}
 		return nil
-	case *journal.Misbehaviour, *journal.Watched, *journal.ControlCounted, *journal.AgentStopped, *journal.RadioInterface, *Refused:
+	case *journal.Misbehaviour, *journal.Look, *journal.Watched, *journal.ControlCounted, *journal.AgentStopped, *journal.RadioInterface, *Refused:
 		return nil // nothing is stored besides the record itself
 	}
 	return fmt.Errorf("record type %q is not handled", r.Type)
