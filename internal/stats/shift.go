@@ -40,19 +40,24 @@ func SignedRankShift(differences []float64, level float64) Shift {
 	p := rankSumP(n)
 	out.Estimate = (walsh(d, (all+1)/2) + walsh(d, all/2+1)) / 2
 	out.P = p(min(walshUpTo(d, 0), all-walshUpTo(d, math.Nextafter(0, -1))))
-	// The largest rank sum that the test refuses; p rises with it.
+	if refused := refusedSum(n, p, level); refused >= 0 {
+		out.Interval = Interval{walsh(d, refused+1), walsh(d, all-refused)}
+	}
+	return out
+}
+
+// refusedSum is the largest smaller rank sum of n differences that the test refuses at a
+// level, -1 where it refuses none. p is of [rankSumP], which rises with the sum.
+func refusedSum(n int, p func(sum int) float64, level float64) int {
 	refused := -1
-	for low, high := 0, all/2; low <= high; {
+	for low, high := 0, n*(n+1)/4; low <= high; {
 		if mid := (low + high) / 2; p(mid) <= 1-level {
 			refused, low = mid, mid+1
 		} else {
 			high = mid - 1
 		}
 	}
-	if refused >= 0 {
-		out.Interval = Interval{walsh(d, refused+1), walsh(d, all-refused)}
-	}
-	return out
+	return refused
 }
 
 // rankSumP gives the two-sided P of the smaller rank sum of n differences without ties.

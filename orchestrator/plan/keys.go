@@ -16,7 +16,7 @@ import (
 // slip of the pen from becoming a sheet that no node can hold. What a plan makes
 // is counted before any of it is made.
 const (
-	maxIterations = 10_000
+	MaxIterations = 10_000
 	maxAttempts   = 100
 
 	// MaxTreatments is how many treatments a plan may have; mixes have the same bound.
@@ -244,7 +244,7 @@ var cellKeys = &yamlschema.Mapping{Name: "the plan", Keys: []yamlschema.Key{
 	{Name: "exclude", Form: yamlschema.List(conditionForm, 0, maxExcludes), Unset: "none", Example: "[{size: 64 KiB}]", Beside: "{size: [64 KiB, 256 KiB]}", Meaning: "Runs to leave out, by radio, topology, size and axes of the sweep."},
 	{Name: "flows", Form: yamlschema.List(yamlschema.Of(flowKeys), 1, maxEntries), Unset: "one transfer from client to server", Example: "[{count: 10, spacing: 100ms}]", Meaning: "What a trial is made of."},
 	{Name: "probes", Form: yamlschema.List(yamlschema.Of(probeKeys), 0, maxProbes), Unset: "none", Example: "[{treatment: voice, alone: 60s}]", Meaning: "Probes beside transfers, or alone."},
-	{Name: "iterations", Form: yamlschema.Integer(1, maxIterations), Required: true, Example: "10", InTemplate: true, Meaning: "Passes over all treatments."},
+	{Name: "iterations", Form: yamlschema.Integer(1, MaxIterations), Required: true, Example: "10", InTemplate: true, Meaning: "Passes over all treatments."},
 	{Name: "limits", Form: yamlschema.Of(limitsKeys), Unset: "the defaults of its keys", Example: "{connect: 10s, transfer: 1m, attempts: 2}", InTemplate: true, Meaning: "Times and attempts of a trial."},
 	{Name: "valid", Form: yamlschema.Of(validKeys), Unset: "no rules", Example: "{clock_step: 100ms, host: 3 %}", Meaning: "Rules of validity: during an attempt that counts, none is broken."},
 	{Name: "sample_interval", Form: yamlschema.Duration(10*time.Millisecond, time.Hour), Default: 100 * time.Millisecond, Example: "1s", Meaning: "Time between the samples of a transfer."},

@@ -7,6 +7,11 @@
 // The files, from the top down; none uses one above it (a test in
 // internal/importrules holds this):
 //
+// What a plan can find:
+//
+//   - power: the smallest differences that the comparisons of a plan find
+//   - spread: how much ratios varied in earlier runs
+//
 // What an analysis is used for:
 //
 //   - imported: another orchestrator's export, held against what its attempts give

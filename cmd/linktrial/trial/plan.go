@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -176,89 +175,4 @@ func sayVirtual(flows int) {
 		return
 	}
 	fmt.Printf("Trials have up to %d flows and probes at once (virtual time has room for %d); a guest of the virtual-time lab has %s of memory for them.\n", flows, uml.MostFlows, unit.FormatBytes(memory))
-}
-
-func newPlanExplain(s *setting.Settings) *cobra.Command {
-	return &cobra.Command{
-		Use:   "explain FILE",
-		Short: "Show the run sheets: every trial in order, and how long it will take",
-		Long: `Explain compiles a plan, without an orchestrator, and prints its run sheets: every
-trial in the order in which it will run. TRIAL is the number that 'linktrial run exclude',
-the pages and the exports use, too: the first trial of a run has number 0. ABOUT is an
-estimate, and STARTS AFTER the sum of the estimates before.`,
-		Example: `  linktrial plan explain plans/quickstart.yaml`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			sheets, by, err := compileAnywhere(cmd.Context(), s, args[0])
-			if ps := (yamldoc.Problems)(nil); errors.As(err, &ps) {
-				return fmt.Errorf("the plan is refused%s:\n%w", by, err)
-			}
-			if err != nil {
-				return err
-			}
-			var all time.Duration
-			for _, sh := range sheets {
-				d, err := explain(sh)
-				if err != nil {
-					return err
-				}
-				all += d
-			}
-			fmt.Printf("In all %s, about %s.\n", terminal.Count(len(sheets), "run"), terminal.ForPeople(all.Seconds()))
-			return nil
-		},
-	}
-}
-
-func optionText(options map[string]any) string {
-	var opts []string
-	for k, v := range options {
-		opts = append(opts, fmt.Sprintf("%s=%v", k, v))
-	}
-	return strings.Join(slices.Sorted(slices.Values(opts)), " ")
-}
-
-func explain(sh *runsheet.Sheet) (time.Duration, error) {
-	encoded, err := sh.Encode()
-	if err != nil {
-		return 0, err
-	}
-	fmt.Printf("Run %d of plan %s: radio %s, topology %s, %s, %s order, seed %d\n", sh.Cell.Index+1, sh.Plan,
-		sh.Cell.Radio, sh.Cell.Topology, unit.FormatPayload(sh.Cell.SizeBytes), sh.Order, sh.Seed)
-	fmt.Printf("run sheet %s\n", runsheet.Hash(encoded))
-	for _, t := range sh.Treatments {
-		if t.Missing != "" {
-			fmt.Printf("missing: %s: %s\n", terminal.Printable(t.Label), terminal.Printable(t.Missing))
-			continue
-		}
-		mark := ""
-		if t.DSCP != 0 {
-			mark = " DSCP " + plan.CodePoint(t.DSCP)
-		}
-		fmt.Printf("treatment %s (%s): protocol %s %s on port %d %s%s\n", t.Name, t.Label, t.Protocol, t.DriverVersion, t.Port, optionText(t.Options), mark)
-		for _, v := range t.Via {
-			fmt.Printf("  passes the %s: protocol %s %s on port %d %s\n", v.At, v.Protocol, v.DriverVersion, v.Port, optionText(v.Options))
-		}
-	}
-	for _, rule := range sh.Valid.Describe() {
-		fmt.Printf("rule of validity %s\n", rule)
-	}
-	fmt.Println()
-	estimates := sheet.Estimate(sh)
-	var total time.Duration
-	err = terminal.Columns("TRIAL\tITERATION\tTREATMENT\tFLOW\tSIZE\tABOUT\tSTARTS AFTER", func(w io.Writer) {
-		for i, t := range sh.Trials {
-			for _, f := range t.Flows {
-				fmt.Fprintf(w, "%d\t%d\t%s\t%s → %s\t%s\t%s\t%s\n", t.Index, t.Iteration, t.Treatment, f.From, f.To,
-					unit.FormatPayload(f.SizeBytes), terminal.ForPeople(estimates[i].Seconds()), total.Round(time.Second))
-			}
-			for _, f := range t.Probes {
-				fmt.Fprintf(w, "%d\t%d\t%s\t%s → %s\t%s\t%s\t%s\n", t.Index, t.Iteration, t.Treatment, f.From, f.To,
-					"probe "+f.Treatment, terminal.ForPeople(estimates[i].Seconds()), total.Round(time.Second))
-			}
-			total += estimates[i]
-		}
-	})
-	fmt.Printf("\nAbout %s.\n\n", terminal.ForPeople(total.Seconds()))
-	return total, err
 }

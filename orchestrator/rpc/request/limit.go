@@ -48,9 +48,10 @@ var limits = map[string]map[string]int{
 	}),
 	"NodeService": usual("CreateNodeToken", "ListNodeIdentities", "RevokeNode", "GetAuthority"),
 	"OperatorService": with(usual("AbortCampaign", "ListRuns", "GetRun", "Watch", "Results", "ListNodes", "ListProfiles"), map[string]int{
-		"CheckPlan":   planLimit,
-		"ExplainPlan": planLimit,
-		"StartPlan":   planLimit,
+		"CheckPlan":    planLimit,
+		"ExplainPlan":  planLimit,
+		"ExplainPower": planLimit,
+		"StartPlan":    planLimit,
 	}),
 	"ResultService": with(usual("ListFormats", "ListCampaigns", "Summarize", "Sweep", "Series", "GetAttempt", "ListRecords", "ListImports", "RemoveImport"), map[string]int{
 		"ImportCampaign": importLimit,

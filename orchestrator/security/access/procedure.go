@@ -67,7 +67,7 @@ var procedures = map[string]map[string]rule{
 	// over TLS for the first time needs it.
 	"NodeService": {"GetAuthority": public, "ListNodeIdentities": see, "CreateNodeToken": manage, "RevokeNode": manage},
 	"OperatorService": {
-		"CheckPlan": see, "ExplainPlan": see, "ListRuns": see, "GetRun": see, "Watch": see, "Results": see, "ListNodes": see, "ListProfiles": see,
+		"CheckPlan": see, "ExplainPlan": see, "ExplainPower": see, "ListRuns": see, "GetRun": see, "Watch": see, "Results": see, "ListNodes": see, "ListProfiles": see,
 		"StartPlan": direct, "AbortCampaign": direct,
 	},
 	"ResultService": {"ListCampaigns": see, "Summarize": see, "Sweep": see, "Series": see, "GetAttempt": see, "ListRecords": see, "ListFormats": see, "ListImports": see,

@@ -139,7 +139,7 @@ func (x StartPlanRequest_Moves) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartPlanRequest_Moves.Descriptor instead.
 func (StartPlanRequest_Moves) EnumDescriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{6, 0}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{9, 0}
 }
 
 // What to do where no fresh preflight on these nodes has carried a transfer of each
@@ -187,7 +187,7 @@ func (x StartPlanRequest_Preflight) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartPlanRequest_Preflight.Descriptor instead.
 func (StartPlanRequest_Preflight) EnumDescriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{6, 1}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{9, 1}
 }
 
 type Note_Kind int32
@@ -245,7 +245,7 @@ func (x Note_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Note_Kind.Descriptor instead.
 func (Note_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{27, 0}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{30, 0}
 }
 
 type Problem struct {
@@ -610,6 +610,197 @@ func (x *SheetSummary) GetTrialSeconds() []float64 {
 	return nil
 }
 
+type ExplainPowerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	File  string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"` // for messages only
+	Text  []byte                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// The standard deviation of the logarithm of the ratio of two treatments in one iteration,
+	// for comparisons that no stored run has; 0: 0.2.
+	AssumedSpread float64 `protobuf:"fixed64,3,opt,name=assumed_spread,json=assumedSpread,proto3" json:"assumed_spread,omitempty"`
+	Effect        float64 `protobuf:"fixed64,4,opt,name=effect,proto3" json:"effect,omitempty"` // a difference, as a share, whose iterations are wanted; 0: none
+	Assume        bool    `protobuf:"varint,5,opt,name=assume,proto3" json:"assume,omitempty"`  // take no spread from stored runs
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainPowerRequest) Reset() {
+	*x = ExplainPowerRequest{}
+	mi := &file_linktrial_v1_operator_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainPowerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainPowerRequest) ProtoMessage() {}
+
+func (x *ExplainPowerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_operator_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainPowerRequest.ProtoReflect.Descriptor instead.
+func (*ExplainPowerRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ExplainPowerRequest) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *ExplainPowerRequest) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *ExplainPowerRequest) GetAssumedSpread() float64 {
+	if x != nil {
+		return x.AssumedSpread
+	}
+	return 0
+}
+
+func (x *ExplainPowerRequest) GetEffect() float64 {
+	if x != nil {
+		return x.Effect
+	}
+	return 0
+}
+
+func (x *ExplainPowerRequest) GetAssume() bool {
+	if x != nil {
+		return x.Assume
+	}
+	return false
+}
+
+type ExplainPowerResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Problems []*Problem             `protobuf:"bytes,1,rep,name=problems,proto3" json:"problems,omitempty"`
+	// What comparisons that are alike can find; none where no run compares treatments.
+	Lines         []*PowerLine `protobuf:"bytes,2,rep,name=lines,proto3" json:"lines,omitempty"`
+	Note          string       `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"` // how the lines are made
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainPowerResponse) Reset() {
+	*x = ExplainPowerResponse{}
+	mi := &file_linktrial_v1_operator_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainPowerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainPowerResponse) ProtoMessage() {}
+
+func (x *ExplainPowerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_operator_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainPowerResponse.ProtoReflect.Descriptor instead.
+func (*ExplainPowerResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ExplainPowerResponse) GetProblems() []*Problem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *ExplainPowerResponse) GetLines() []*PowerLine {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+func (x *ExplainPowerResponse) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+type PowerLine struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []int32                `protobuf:"varint,1,rep,packed,name=runs,proto3" json:"runs,omitempty"` // of the plan, from 0
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PowerLine) Reset() {
+	*x = PowerLine{}
+	mi := &file_linktrial_v1_operator_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PowerLine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PowerLine) ProtoMessage() {}
+
+func (x *PowerLine) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_operator_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PowerLine.ProtoReflect.Descriptor instead.
+func (*PowerLine) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PowerLine) GetRuns() []int32 {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *PowerLine) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type StartPlanRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	File  string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
@@ -626,7 +817,7 @@ type StartPlanRequest struct {
 
 func (x *StartPlanRequest) Reset() {
 	*x = StartPlanRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[6]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +829,7 @@ func (x *StartPlanRequest) String() string {
 func (*StartPlanRequest) ProtoMessage() {}
 
 func (x *StartPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[6]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +842,7 @@ func (x *StartPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartPlanRequest.ProtoReflect.Descriptor instead.
 func (*StartPlanRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{6}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StartPlanRequest) GetFile() string {
@@ -710,7 +901,7 @@ type StartPlanResponse struct {
 
 func (x *StartPlanResponse) Reset() {
 	*x = StartPlanResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[7]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -722,7 +913,7 @@ func (x *StartPlanResponse) String() string {
 func (*StartPlanResponse) ProtoMessage() {}
 
 func (x *StartPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[7]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -735,7 +926,7 @@ func (x *StartPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartPlanResponse.ProtoReflect.Descriptor instead.
 func (*StartPlanResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{7}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StartPlanResponse) GetProblems() []*Problem {
@@ -776,7 +967,7 @@ type AbortCampaignRequest struct {
 
 func (x *AbortCampaignRequest) Reset() {
 	*x = AbortCampaignRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[8]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -788,7 +979,7 @@ func (x *AbortCampaignRequest) String() string {
 func (*AbortCampaignRequest) ProtoMessage() {}
 
 func (x *AbortCampaignRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[8]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -801,7 +992,7 @@ func (x *AbortCampaignRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortCampaignRequest.ProtoReflect.Descriptor instead.
 func (*AbortCampaignRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{8}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AbortCampaignRequest) GetCampaignId() string {
@@ -826,7 +1017,7 @@ type AbortCampaignResponse struct {
 
 func (x *AbortCampaignResponse) Reset() {
 	*x = AbortCampaignResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[9]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +1029,7 @@ func (x *AbortCampaignResponse) String() string {
 func (*AbortCampaignResponse) ProtoMessage() {}
 
 func (x *AbortCampaignResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[9]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +1042,7 @@ func (x *AbortCampaignResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortCampaignResponse.ProtoReflect.Descriptor instead.
 func (*AbortCampaignResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{12}
 }
 
 type ListRunsRequest struct {
@@ -865,7 +1056,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[10]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -877,7 +1068,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[10]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -890,7 +1081,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListRunsRequest) GetLimit() int32 {
@@ -923,7 +1114,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[11]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +1126,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[11]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1139,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -996,7 +1187,7 @@ type Run struct {
 
 func (x *Run) Reset() {
 	*x = Run{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[12]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1199,7 @@ func (x *Run) String() string {
 func (*Run) ProtoMessage() {}
 
 func (x *Run) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[12]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +1212,7 @@ func (x *Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Run.ProtoReflect.Descriptor instead.
 func (*Run) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Run) GetId() string {
@@ -1236,7 +1427,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[13]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1439,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[13]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1452,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetRunRequest) GetRunId() string {
@@ -1282,7 +1473,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[14]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1294,7 +1485,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[14]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1307,7 +1498,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -1344,7 +1535,7 @@ type TrialRow struct {
 
 func (x *TrialRow) Reset() {
 	*x = TrialRow{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[15]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1547,7 @@ func (x *TrialRow) String() string {
 func (*TrialRow) ProtoMessage() {}
 
 func (x *TrialRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[15]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1560,7 @@ func (x *TrialRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRow.ProtoReflect.Descriptor instead.
 func (*TrialRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TrialRow) GetTrial() int32 {
@@ -1420,7 +1611,7 @@ type ControlCount struct {
 
 func (x *ControlCount) Reset() {
 	*x = ControlCount{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[16]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1432,7 +1623,7 @@ func (x *ControlCount) String() string {
 func (*ControlCount) ProtoMessage() {}
 
 func (x *ControlCount) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[16]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1445,7 +1636,7 @@ func (x *ControlCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControlCount.ProtoReflect.Descriptor instead.
 func (*ControlCount) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ControlCount) GetRole() string {
@@ -1502,7 +1693,7 @@ type AttemptRow struct {
 
 func (x *AttemptRow) Reset() {
 	*x = AttemptRow{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1514,7 +1705,7 @@ func (x *AttemptRow) String() string {
 func (*AttemptRow) ProtoMessage() {}
 
 func (x *AttemptRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1527,7 +1718,7 @@ func (x *AttemptRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptRow.ProtoReflect.Descriptor instead.
 func (*AttemptRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AttemptRow) GetAttempt() int32 {
@@ -1644,7 +1835,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +1847,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +1860,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Mark) GetReason() string {
@@ -1727,7 +1918,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1739,7 +1930,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1752,7 +1943,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchRequest) GetCampaignId() string {
@@ -1796,7 +1987,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1808,7 +1999,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1821,7 +2012,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WatchResponse) GetEvent() isWatchResponse_Event {
@@ -1985,7 +2176,7 @@ type JournalLine struct {
 
 func (x *JournalLine) Reset() {
 	*x = JournalLine{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2188,7 @@ func (x *JournalLine) String() string {
 func (*JournalLine) ProtoMessage() {}
 
 func (x *JournalLine) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2201,7 @@ func (x *JournalLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalLine.ProtoReflect.Descriptor instead.
 func (*JournalLine) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *JournalLine) GetRunId() string {
@@ -2081,7 +2272,7 @@ type LiveSamples struct {
 
 func (x *LiveSamples) Reset() {
 	*x = LiveSamples{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2093,7 +2284,7 @@ func (x *LiveSamples) String() string {
 func (*LiveSamples) ProtoMessage() {}
 
 func (x *LiveSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2106,7 +2297,7 @@ func (x *LiveSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LiveSamples.ProtoReflect.Descriptor instead.
 func (*LiveSamples) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LiveSamples) GetRunId() string {
@@ -2185,7 +2376,7 @@ type NoContact struct {
 
 func (x *NoContact) Reset() {
 	*x = NoContact{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2388,7 @@ func (x *NoContact) String() string {
 func (*NoContact) ProtoMessage() {}
 
 func (x *NoContact) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2401,7 @@ func (x *NoContact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoContact.ProtoReflect.Descriptor instead.
 func (*NoContact) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *NoContact) GetRunId() string {
@@ -2255,7 +2446,7 @@ type TrialStarted struct {
 
 func (x *TrialStarted) Reset() {
 	*x = TrialStarted{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2458,7 @@ func (x *TrialStarted) String() string {
 func (*TrialStarted) ProtoMessage() {}
 
 func (x *TrialStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2471,7 @@ func (x *TrialStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialStarted.ProtoReflect.Descriptor instead.
 func (*TrialStarted) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TrialStarted) GetRunId() string {
@@ -2339,7 +2530,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2542,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2555,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Progress) GetRunId() string {
@@ -2423,7 +2614,7 @@ type TrialEnded struct {
 
 func (x *TrialEnded) Reset() {
 	*x = TrialEnded{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2435,7 +2626,7 @@ func (x *TrialEnded) String() string {
 func (*TrialEnded) ProtoMessage() {}
 
 func (x *TrialEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2448,7 +2639,7 @@ func (x *TrialEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialEnded.ProtoReflect.Descriptor instead.
 func (*TrialEnded) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TrialEnded) GetRunId() string {
@@ -2505,7 +2696,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2517,7 +2708,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2530,7 +2721,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Note) GetRunId() string {
@@ -2576,7 +2767,7 @@ type ResultsRequest struct {
 
 func (x *ResultsRequest) Reset() {
 	*x = ResultsRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2588,7 +2779,7 @@ func (x *ResultsRequest) String() string {
 func (*ResultsRequest) ProtoMessage() {}
 
 func (x *ResultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2601,7 +2792,7 @@ func (x *ResultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsRequest.ProtoReflect.Descriptor instead.
 func (*ResultsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ResultsRequest) GetRunId() string {
@@ -2668,7 +2859,7 @@ type ResultsResponse struct {
 
 func (x *ResultsResponse) Reset() {
 	*x = ResultsResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2680,7 +2871,7 @@ func (x *ResultsResponse) String() string {
 func (*ResultsResponse) ProtoMessage() {}
 
 func (x *ResultsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2693,7 +2884,7 @@ func (x *ResultsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsResponse.ProtoReflect.Descriptor instead.
 func (*ResultsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ResultsResponse) GetCampaignId() string {
@@ -2753,7 +2944,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +2956,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,7 +2969,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{30}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{33}
 }
 
 type ListNodesResponse struct {
@@ -2791,7 +2982,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2803,7 +2994,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2816,7 +3007,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{31}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -2846,7 +3037,7 @@ type NodeBounds struct {
 
 func (x *NodeBounds) Reset() {
 	*x = NodeBounds{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2858,7 +3049,7 @@ func (x *NodeBounds) String() string {
 func (*NodeBounds) ProtoMessage() {}
 
 func (x *NodeBounds) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2871,7 +3062,7 @@ func (x *NodeBounds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeBounds.ProtoReflect.Descriptor instead.
 func (*NodeBounds) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{32}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *NodeBounds) GetClockSeconds() float64 {
@@ -2935,7 +3126,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2947,7 +3138,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2960,7 +3151,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{33}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Node) GetName() string {
@@ -3139,7 +3330,7 @@ type ListProfilesRequest struct {
 
 func (x *ListProfilesRequest) Reset() {
 	*x = ListProfilesRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[34]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3151,7 +3342,7 @@ func (x *ListProfilesRequest) String() string {
 func (*ListProfilesRequest) ProtoMessage() {}
 
 func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[34]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3164,7 +3355,7 @@ func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesRequest.ProtoReflect.Descriptor instead.
 func (*ListProfilesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{34}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{37}
 }
 
 type ListProfilesResponse struct {
@@ -3180,7 +3371,7 @@ type ListProfilesResponse struct {
 
 func (x *ListProfilesResponse) Reset() {
 	*x = ListProfilesResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[35]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3192,7 +3383,7 @@ func (x *ListProfilesResponse) String() string {
 func (*ListProfilesResponse) ProtoMessage() {}
 
 func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[35]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3205,7 +3396,7 @@ func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesResponse.ProtoReflect.Descriptor instead.
 func (*ListProfilesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{35}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListProfilesResponse) GetRadios() []string {
@@ -3272,7 +3463,20 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\n" +
 	"sheet_hash\x18\x02 \x01(\tR\tsheetHash\x12+\n" +
 	"\x11estimated_seconds\x18\x03 \x01(\x01R\x10estimatedSeconds\x12#\n" +
-	"\rtrial_seconds\x18\x04 \x03(\x01R\ftrialSeconds\"\xef\x02\n" +
+	"\rtrial_seconds\x18\x04 \x03(\x01R\ftrialSeconds\"\x94\x01\n" +
+	"\x13ExplainPowerRequest\x12\x12\n" +
+	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\fR\x04text\x12%\n" +
+	"\x0eassumed_spread\x18\x03 \x01(\x01R\rassumedSpread\x12\x16\n" +
+	"\x06effect\x18\x04 \x01(\x01R\x06effect\x12\x16\n" +
+	"\x06assume\x18\x05 \x01(\bR\x06assume\"\x8c\x01\n" +
+	"\x14ExplainPowerResponse\x121\n" +
+	"\bproblems\x18\x01 \x03(\v2\x15.linktrial.v1.ProblemR\bproblems\x12-\n" +
+	"\x05lines\x18\x02 \x03(\v2\x17.linktrial.v1.PowerLineR\x05lines\x12\x12\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\"3\n" +
+	"\tPowerLine\x12\x12\n" +
+	"\x04runs\x18\x01 \x03(\x05R\x04runs\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xef\x02\n" +
 	"\x10StartPlanRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\fR\x04text\x12\x12\n" +
@@ -3537,10 +3741,11 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x13RUN_STATE_COMPLETED\x10\x05\x12\x15\n" +
 	"\x11RUN_STATE_ABORTED\x10\x06\x12\x15\n" +
 	"\x11RUN_STATE_STOPPED\x10\a\x12\x15\n" +
-	"\x11RUN_STATE_WAITING\x10\b2\x9e\x06\n" +
+	"\x11RUN_STATE_WAITING\x10\b2\xf5\x06\n" +
 	"\x0fOperatorService\x12L\n" +
 	"\tCheckPlan\x12\x1e.linktrial.v1.CheckPlanRequest\x1a\x1f.linktrial.v1.CheckPlanResponse\x12R\n" +
-	"\vExplainPlan\x12 .linktrial.v1.ExplainPlanRequest\x1a!.linktrial.v1.ExplainPlanResponse\x12L\n" +
+	"\vExplainPlan\x12 .linktrial.v1.ExplainPlanRequest\x1a!.linktrial.v1.ExplainPlanResponse\x12U\n" +
+	"\fExplainPower\x12!.linktrial.v1.ExplainPowerRequest\x1a\".linktrial.v1.ExplainPowerResponse\x12L\n" +
 	"\tStartPlan\x12\x1e.linktrial.v1.StartPlanRequest\x1a\x1f.linktrial.v1.StartPlanResponse\x12X\n" +
 	"\rAbortCampaign\x12\".linktrial.v1.AbortCampaignRequest\x1a#.linktrial.v1.AbortCampaignResponse\x12I\n" +
 	"\bListRuns\x12\x1d.linktrial.v1.ListRunsRequest\x1a\x1e.linktrial.v1.ListRunsResponse\x12C\n" +
@@ -3563,7 +3768,7 @@ func file_linktrial_v1_operator_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_operator_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_linktrial_v1_operator_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_linktrial_v1_operator_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_linktrial_v1_operator_proto_goTypes = []any{
 	(RunState)(0),                   // 0: linktrial.v1.RunState
 	(StartPlanRequest_Moves)(0),     // 1: linktrial.v1.StartPlanRequest.Moves
@@ -3575,109 +3780,116 @@ var file_linktrial_v1_operator_proto_goTypes = []any{
 	(*ExplainPlanRequest)(nil),      // 7: linktrial.v1.ExplainPlanRequest
 	(*ExplainPlanResponse)(nil),     // 8: linktrial.v1.ExplainPlanResponse
 	(*SheetSummary)(nil),            // 9: linktrial.v1.SheetSummary
-	(*StartPlanRequest)(nil),        // 10: linktrial.v1.StartPlanRequest
-	(*StartPlanResponse)(nil),       // 11: linktrial.v1.StartPlanResponse
-	(*AbortCampaignRequest)(nil),    // 12: linktrial.v1.AbortCampaignRequest
-	(*AbortCampaignResponse)(nil),   // 13: linktrial.v1.AbortCampaignResponse
-	(*ListRunsRequest)(nil),         // 14: linktrial.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),        // 15: linktrial.v1.ListRunsResponse
-	(*Run)(nil),                     // 16: linktrial.v1.Run
-	(*GetRunRequest)(nil),           // 17: linktrial.v1.GetRunRequest
-	(*GetRunResponse)(nil),          // 18: linktrial.v1.GetRunResponse
-	(*TrialRow)(nil),                // 19: linktrial.v1.TrialRow
-	(*ControlCount)(nil),            // 20: linktrial.v1.ControlCount
-	(*AttemptRow)(nil),              // 21: linktrial.v1.AttemptRow
-	(*Mark)(nil),                    // 22: linktrial.v1.Mark
-	(*WatchRequest)(nil),            // 23: linktrial.v1.WatchRequest
-	(*WatchResponse)(nil),           // 24: linktrial.v1.WatchResponse
-	(*JournalLine)(nil),             // 25: linktrial.v1.JournalLine
-	(*LiveSamples)(nil),             // 26: linktrial.v1.LiveSamples
-	(*NoContact)(nil),               // 27: linktrial.v1.NoContact
-	(*TrialStarted)(nil),            // 28: linktrial.v1.TrialStarted
-	(*Progress)(nil),                // 29: linktrial.v1.Progress
-	(*TrialEnded)(nil),              // 30: linktrial.v1.TrialEnded
-	(*Note)(nil),                    // 31: linktrial.v1.Note
-	(*ResultsRequest)(nil),          // 32: linktrial.v1.ResultsRequest
-	(*ResultsResponse)(nil),         // 33: linktrial.v1.ResultsResponse
-	(*ListNodesRequest)(nil),        // 34: linktrial.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),       // 35: linktrial.v1.ListNodesResponse
-	(*NodeBounds)(nil),              // 36: linktrial.v1.NodeBounds
-	(*Node)(nil),                    // 37: linktrial.v1.Node
-	(*ListProfilesRequest)(nil),     // 38: linktrial.v1.ListProfilesRequest
-	(*ListProfilesResponse)(nil),    // 39: linktrial.v1.ListProfilesResponse
-	(*timestamppb.Timestamp)(nil),   // 40: google.protobuf.Timestamp
-	(*Command)(nil),                 // 41: linktrial.v1.Command
-	(*DriverState)(nil),             // 42: linktrial.v1.DriverState
-	(*TelemetryState)(nil),          // 43: linktrial.v1.TelemetryState
-	(*TelemetrySource)(nil),         // 44: linktrial.v1.TelemetrySource
+	(*ExplainPowerRequest)(nil),     // 10: linktrial.v1.ExplainPowerRequest
+	(*ExplainPowerResponse)(nil),    // 11: linktrial.v1.ExplainPowerResponse
+	(*PowerLine)(nil),               // 12: linktrial.v1.PowerLine
+	(*StartPlanRequest)(nil),        // 13: linktrial.v1.StartPlanRequest
+	(*StartPlanResponse)(nil),       // 14: linktrial.v1.StartPlanResponse
+	(*AbortCampaignRequest)(nil),    // 15: linktrial.v1.AbortCampaignRequest
+	(*AbortCampaignResponse)(nil),   // 16: linktrial.v1.AbortCampaignResponse
+	(*ListRunsRequest)(nil),         // 17: linktrial.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),        // 18: linktrial.v1.ListRunsResponse
+	(*Run)(nil),                     // 19: linktrial.v1.Run
+	(*GetRunRequest)(nil),           // 20: linktrial.v1.GetRunRequest
+	(*GetRunResponse)(nil),          // 21: linktrial.v1.GetRunResponse
+	(*TrialRow)(nil),                // 22: linktrial.v1.TrialRow
+	(*ControlCount)(nil),            // 23: linktrial.v1.ControlCount
+	(*AttemptRow)(nil),              // 24: linktrial.v1.AttemptRow
+	(*Mark)(nil),                    // 25: linktrial.v1.Mark
+	(*WatchRequest)(nil),            // 26: linktrial.v1.WatchRequest
+	(*WatchResponse)(nil),           // 27: linktrial.v1.WatchResponse
+	(*JournalLine)(nil),             // 28: linktrial.v1.JournalLine
+	(*LiveSamples)(nil),             // 29: linktrial.v1.LiveSamples
+	(*NoContact)(nil),               // 30: linktrial.v1.NoContact
+	(*TrialStarted)(nil),            // 31: linktrial.v1.TrialStarted
+	(*Progress)(nil),                // 32: linktrial.v1.Progress
+	(*TrialEnded)(nil),              // 33: linktrial.v1.TrialEnded
+	(*Note)(nil),                    // 34: linktrial.v1.Note
+	(*ResultsRequest)(nil),          // 35: linktrial.v1.ResultsRequest
+	(*ResultsResponse)(nil),         // 36: linktrial.v1.ResultsResponse
+	(*ListNodesRequest)(nil),        // 37: linktrial.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),       // 38: linktrial.v1.ListNodesResponse
+	(*NodeBounds)(nil),              // 39: linktrial.v1.NodeBounds
+	(*Node)(nil),                    // 40: linktrial.v1.Node
+	(*ListProfilesRequest)(nil),     // 41: linktrial.v1.ListProfilesRequest
+	(*ListProfilesResponse)(nil),    // 42: linktrial.v1.ListProfilesResponse
+	(*timestamppb.Timestamp)(nil),   // 43: google.protobuf.Timestamp
+	(*Command)(nil),                 // 44: linktrial.v1.Command
+	(*DriverState)(nil),             // 45: linktrial.v1.DriverState
+	(*TelemetryState)(nil),          // 46: linktrial.v1.TelemetryState
+	(*TelemetrySource)(nil),         // 47: linktrial.v1.TelemetrySource
 }
 var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	4,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
 	4,  // 1: linktrial.v1.ExplainPlanResponse.problems:type_name -> linktrial.v1.Problem
 	9,  // 2: linktrial.v1.ExplainPlanResponse.sheets:type_name -> linktrial.v1.SheetSummary
-	1,  // 3: linktrial.v1.StartPlanRequest.moves:type_name -> linktrial.v1.StartPlanRequest.Moves
-	2,  // 4: linktrial.v1.StartPlanRequest.preflight:type_name -> linktrial.v1.StartPlanRequest.Preflight
-	4,  // 5: linktrial.v1.StartPlanResponse.problems:type_name -> linktrial.v1.Problem
-	16, // 6: linktrial.v1.ListRunsResponse.runs:type_name -> linktrial.v1.Run
-	0,  // 7: linktrial.v1.Run.state:type_name -> linktrial.v1.RunState
-	40, // 8: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
-	40, // 9: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
-	40, // 10: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
-	27, // 11: linktrial.v1.Run.no_contact:type_name -> linktrial.v1.NoContact
-	16, // 12: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
-	19, // 13: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
-	21, // 14: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
-	40, // 15: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
-	22, // 16: linktrial.v1.AttemptRow.mark:type_name -> linktrial.v1.Mark
-	20, // 17: linktrial.v1.AttemptRow.control:type_name -> linktrial.v1.ControlCount
-	40, // 18: linktrial.v1.Mark.given:type_name -> google.protobuf.Timestamp
-	16, // 19: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
-	28, // 20: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
-	29, // 21: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
-	30, // 22: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
-	31, // 23: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
-	25, // 24: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
-	26, // 25: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
-	27, // 26: linktrial.v1.WatchResponse.no_contact:type_name -> linktrial.v1.NoContact
-	41, // 27: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
-	40, // 28: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
-	40, // 29: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
-	40, // 30: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
-	40, // 31: linktrial.v1.NoContact.at:type_name -> google.protobuf.Timestamp
-	21, // 32: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
-	3,  // 33: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
-	40, // 34: linktrial.v1.Note.at:type_name -> google.protobuf.Timestamp
-	37, // 35: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
-	36, // 36: linktrial.v1.ListNodesResponse.bounds:type_name -> linktrial.v1.NodeBounds
-	42, // 37: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
-	40, // 38: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
-	43, // 39: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
-	44, // 40: linktrial.v1.ListProfilesResponse.sources:type_name -> linktrial.v1.TelemetrySource
-	5,  // 41: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
-	7,  // 42: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
-	10, // 43: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
-	12, // 44: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
-	14, // 45: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
-	17, // 46: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
-	23, // 47: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
-	32, // 48: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
-	34, // 49: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
-	38, // 50: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
-	6,  // 51: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
-	8,  // 52: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
-	11, // 53: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
-	13, // 54: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
-	15, // 55: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
-	18, // 56: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
-	24, // 57: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
-	33, // 58: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
-	35, // 59: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
-	39, // 60: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
-	51, // [51:61] is the sub-list for method output_type
-	41, // [41:51] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	4,  // 3: linktrial.v1.ExplainPowerResponse.problems:type_name -> linktrial.v1.Problem
+	12, // 4: linktrial.v1.ExplainPowerResponse.lines:type_name -> linktrial.v1.PowerLine
+	1,  // 5: linktrial.v1.StartPlanRequest.moves:type_name -> linktrial.v1.StartPlanRequest.Moves
+	2,  // 6: linktrial.v1.StartPlanRequest.preflight:type_name -> linktrial.v1.StartPlanRequest.Preflight
+	4,  // 7: linktrial.v1.StartPlanResponse.problems:type_name -> linktrial.v1.Problem
+	19, // 8: linktrial.v1.ListRunsResponse.runs:type_name -> linktrial.v1.Run
+	0,  // 9: linktrial.v1.Run.state:type_name -> linktrial.v1.RunState
+	43, // 10: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
+	43, // 11: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
+	43, // 12: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
+	30, // 13: linktrial.v1.Run.no_contact:type_name -> linktrial.v1.NoContact
+	19, // 14: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
+	22, // 15: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
+	24, // 16: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
+	43, // 17: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
+	25, // 18: linktrial.v1.AttemptRow.mark:type_name -> linktrial.v1.Mark
+	23, // 19: linktrial.v1.AttemptRow.control:type_name -> linktrial.v1.ControlCount
+	43, // 20: linktrial.v1.Mark.given:type_name -> google.protobuf.Timestamp
+	19, // 21: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
+	31, // 22: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
+	32, // 23: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
+	33, // 24: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
+	34, // 25: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
+	28, // 26: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
+	29, // 27: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
+	30, // 28: linktrial.v1.WatchResponse.no_contact:type_name -> linktrial.v1.NoContact
+	44, // 29: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
+	43, // 30: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
+	43, // 31: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
+	43, // 32: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
+	43, // 33: linktrial.v1.NoContact.at:type_name -> google.protobuf.Timestamp
+	24, // 34: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
+	3,  // 35: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
+	43, // 36: linktrial.v1.Note.at:type_name -> google.protobuf.Timestamp
+	40, // 37: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
+	39, // 38: linktrial.v1.ListNodesResponse.bounds:type_name -> linktrial.v1.NodeBounds
+	45, // 39: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
+	43, // 40: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
+	46, // 41: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
+	47, // 42: linktrial.v1.ListProfilesResponse.sources:type_name -> linktrial.v1.TelemetrySource
+	5,  // 43: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
+	7,  // 44: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
+	10, // 45: linktrial.v1.OperatorService.ExplainPower:input_type -> linktrial.v1.ExplainPowerRequest
+	13, // 46: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
+	15, // 47: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
+	17, // 48: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
+	20, // 49: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
+	26, // 50: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
+	35, // 51: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
+	37, // 52: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
+	41, // 53: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
+	6,  // 54: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
+	8,  // 55: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
+	11, // 56: linktrial.v1.OperatorService.ExplainPower:output_type -> linktrial.v1.ExplainPowerResponse
+	14, // 57: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
+	16, // 58: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
+	18, // 59: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
+	21, // 60: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
+	27, // 61: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
+	36, // 62: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
+	38, // 63: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
+	42, // 64: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
+	54, // [54:65] is the sub-list for method output_type
+	43, // [43:54] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_operator_proto_init() }
@@ -3688,7 +3900,7 @@ func file_linktrial_v1_operator_proto_init() {
 	file_linktrial_v1_control_proto_init()
 	file_linktrial_v1_driver_proto_init()
 	file_linktrial_v1_telemetry_proto_init()
-	file_linktrial_v1_operator_proto_msgTypes[20].OneofWrappers = []any{
+	file_linktrial_v1_operator_proto_msgTypes[23].OneofWrappers = []any{
 		(*WatchResponse_Run)(nil),
 		(*WatchResponse_TrialStarted)(nil),
 		(*WatchResponse_Progress)(nil),
@@ -3699,14 +3911,14 @@ func file_linktrial_v1_operator_proto_init() {
 		(*WatchResponse_NoContact)(nil),
 		(*WatchResponse_Command)(nil),
 	}
-	file_linktrial_v1_operator_proto_msgTypes[33].OneofWrappers = []any{}
+	file_linktrial_v1_operator_proto_msgTypes[36].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_operator_proto_rawDesc), len(file_linktrial_v1_operator_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   36,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -41,6 +41,9 @@ const (
 	// OperatorServiceExplainPlanProcedure is the fully-qualified name of the OperatorService's
 	// ExplainPlan RPC.
 	OperatorServiceExplainPlanProcedure = "/linktrial.v1.OperatorService/ExplainPlan"
+	// OperatorServiceExplainPowerProcedure is the fully-qualified name of the OperatorService's
+	// ExplainPower RPC.
+	OperatorServiceExplainPowerProcedure = "/linktrial.v1.OperatorService/ExplainPower"
 	// OperatorServiceStartPlanProcedure is the fully-qualified name of the OperatorService's StartPlan
 	// RPC.
 	OperatorServiceStartPlanProcedure = "/linktrial.v1.OperatorService/StartPlan"
@@ -68,6 +71,8 @@ const (
 type OperatorServiceClient interface {
 	CheckPlan(context.Context, *connect.Request[v1.CheckPlanRequest]) (*connect.Response[v1.CheckPlanResponse], error)
 	ExplainPlan(context.Context, *connect.Request[v1.ExplainPlanRequest]) (*connect.Response[v1.ExplainPlanResponse], error)
+	// ExplainPower says which differences the runs of a plan can find.
+	ExplainPower(context.Context, *connect.Request[v1.ExplainPowerRequest]) (*connect.Response[v1.ExplainPowerResponse], error)
 	// StartPlan compiles a plan and queues its runs as one campaign. A plan with
 	// problems, or one that no set of connected nodes can run, starts nothing.
 	StartPlan(context.Context, *connect.Request[v1.StartPlanRequest]) (*connect.Response[v1.StartPlanResponse], error)
@@ -105,6 +110,12 @@ func NewOperatorServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			httpClient,
 			baseURL+OperatorServiceExplainPlanProcedure,
 			connect.WithSchema(operatorServiceMethods.ByName("ExplainPlan")),
+			connect.WithClientOptions(opts...),
+		),
+		explainPower: connect.NewClient[v1.ExplainPowerRequest, v1.ExplainPowerResponse](
+			httpClient,
+			baseURL+OperatorServiceExplainPowerProcedure,
+			connect.WithSchema(operatorServiceMethods.ByName("ExplainPower")),
 			connect.WithClientOptions(opts...),
 		),
 		startPlan: connect.NewClient[v1.StartPlanRequest, v1.StartPlanResponse](
@@ -162,6 +173,7 @@ func NewOperatorServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 type operatorServiceClient struct {
 	checkPlan     *connect.Client[v1.CheckPlanRequest, v1.CheckPlanResponse]
 	explainPlan   *connect.Client[v1.ExplainPlanRequest, v1.ExplainPlanResponse]
+	explainPower  *connect.Client[v1.ExplainPowerRequest, v1.ExplainPowerResponse]
 	startPlan     *connect.Client[v1.StartPlanRequest, v1.StartPlanResponse]
 	abortCampaign *connect.Client[v1.AbortCampaignRequest, v1.AbortCampaignResponse]
 	listRuns      *connect.Client[v1.ListRunsRequest, v1.ListRunsResponse]
@@ -180,6 +192,11 @@ func (c *operatorServiceClient) CheckPlan(ctx context.Context, req *connect.Requ
 // ExplainPlan calls linktrial.v1.OperatorService.ExplainPlan.
 func (c *operatorServiceClient) ExplainPlan(ctx context.Context, req *connect.Request[v1.ExplainPlanRequest]) (*connect.Response[v1.ExplainPlanResponse], error) {
 	return c.explainPlan.CallUnary(ctx, req)
+}
+
+// ExplainPower calls linktrial.v1.OperatorService.ExplainPower.
+func (c *operatorServiceClient) ExplainPower(ctx context.Context, req *connect.Request[v1.ExplainPowerRequest]) (*connect.Response[v1.ExplainPowerResponse], error) {
+	return c.explainPower.CallUnary(ctx, req)
 }
 
 // StartPlan calls linktrial.v1.OperatorService.StartPlan.
@@ -226,6 +243,8 @@ func (c *operatorServiceClient) ListProfiles(ctx context.Context, req *connect.R
 type OperatorServiceHandler interface {
 	CheckPlan(context.Context, *connect.Request[v1.CheckPlanRequest]) (*connect.Response[v1.CheckPlanResponse], error)
 	ExplainPlan(context.Context, *connect.Request[v1.ExplainPlanRequest]) (*connect.Response[v1.ExplainPlanResponse], error)
+	// ExplainPower says which differences the runs of a plan can find.
+	ExplainPower(context.Context, *connect.Request[v1.ExplainPowerRequest]) (*connect.Response[v1.ExplainPowerResponse], error)
 	// StartPlan compiles a plan and queues its runs as one campaign. A plan with
 	// problems, or one that no set of connected nodes can run, starts nothing.
 	StartPlan(context.Context, *connect.Request[v1.StartPlanRequest]) (*connect.Response[v1.StartPlanResponse], error)
@@ -259,6 +278,12 @@ func NewOperatorServiceHandler(svc OperatorServiceHandler, opts ...connect.Handl
 		OperatorServiceExplainPlanProcedure,
 		svc.ExplainPlan,
 		connect.WithSchema(operatorServiceMethods.ByName("ExplainPlan")),
+		connect.WithHandlerOptions(opts...),
+	)
+	operatorServiceExplainPowerHandler := connect.NewUnaryHandler(
+		OperatorServiceExplainPowerProcedure,
+		svc.ExplainPower,
+		connect.WithSchema(operatorServiceMethods.ByName("ExplainPower")),
 		connect.WithHandlerOptions(opts...),
 	)
 	operatorServiceStartPlanHandler := connect.NewUnaryHandler(
@@ -315,6 +340,8 @@ func NewOperatorServiceHandler(svc OperatorServiceHandler, opts ...connect.Handl
 			operatorServiceCheckPlanHandler.ServeHTTP(w, r)
 		case OperatorServiceExplainPlanProcedure:
 			operatorServiceExplainPlanHandler.ServeHTTP(w, r)
+		case OperatorServiceExplainPowerProcedure:
+			operatorServiceExplainPowerHandler.ServeHTTP(w, r)
 		case OperatorServiceStartPlanProcedure:
 			operatorServiceStartPlanHandler.ServeHTTP(w, r)
 		case OperatorServiceAbortCampaignProcedure:
@@ -346,6 +373,10 @@ func (UnimplementedOperatorServiceHandler) CheckPlan(context.Context, *connect.R
 
 func (UnimplementedOperatorServiceHandler) ExplainPlan(context.Context, *connect.Request[v1.ExplainPlanRequest]) (*connect.Response[v1.ExplainPlanResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.OperatorService.ExplainPlan is not implemented"))
+}
+
+func (UnimplementedOperatorServiceHandler) ExplainPower(context.Context, *connect.Request[v1.ExplainPowerRequest]) (*connect.Response[v1.ExplainPowerResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.OperatorService.ExplainPower is not implemented"))
 }
 
 func (UnimplementedOperatorServiceHandler) StartPlan(context.Context, *connect.Request[v1.StartPlanRequest]) (*connect.Response[v1.StartPlanResponse], error) {

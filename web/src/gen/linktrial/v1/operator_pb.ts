@@ -21,7 +21,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/operator.proto.
  */
 export const file_linktrial_v1_operator: GenFile = /*@__PURE__*/
-  fileDesc("ChtsaW5rdHJpYWwvdjEvb3BlcmF0b3IucHJvdG8SDGxpbmt0cmlhbC52MSJUCgdQcm9ibGVtEgwKBGZpbGUYASABKAkSDAoEbGluZRgCIAEoBRIOCgZjb2x1bW4YAyABKAUSDwoHbWVzc2FnZRgEIAEoCRIMCgRwYXRoGAUgASgJIi4KEENoZWNrUGxhblJlcXVlc3QSDAoEZmlsZRgBIAEoCRIMCgR0ZXh0GAIgASgMIk0KEUNoZWNrUGxhblJlc3BvbnNlEicKCHByb2JsZW1zGAEgAygLMhUubGlua3RyaWFsLnYxLlByb2JsZW0SDwoHc3VtbWFyeRgCIAEoCSIwChJFeHBsYWluUGxhblJlcXVlc3QSDAoEZmlsZRgBIAEoCRIMCgR0ZXh0GAIgASgMIoUBChNFeHBsYWluUGxhblJlc3BvbnNlEicKCHByb2JsZW1zGAEgAygLMhUubGlua3RyaWFsLnYxLlByb2JsZW0SKgoGc2hlZXRzGAIgAygLMhoubGlua3RyaWFsLnYxLlNoZWV0U3VtbWFyeRIZChFlc3RpbWF0ZWRfc2Vjb25kcxgDIAEoASJjCgxTaGVldFN1bW1hcnkSDQoFc2hlZXQYASABKAwSEgoKc2hlZXRfaGFzaBgCIAEoCRIZChFlc3RpbWF0ZWRfc2Vjb25kcxgDIAEoARIVCg10cmlhbF9zZWNvbmRzGAQgAygBIsICChBTdGFydFBsYW5SZXF1ZXN0EgwKBGZpbGUYASABKAkSDAoEdGV4dBgCIAEoDBIMCgRuYW1lGAMgASgJEg8KB3ZpcnR1YWwYBCABKAgSMwoFbW92ZXMYBSABKA4yJC5saW5rdHJpYWwudjEuU3RhcnRQbGFuUmVxdWVzdC5Nb3ZlcxI7CglwcmVmbGlnaHQYBiABKA4yKC5saW5rdHJpYWwudjEuU3RhcnRQbGFuUmVxdWVzdC5QcmVmbGlnaHQiQQoFTW92ZXMSFQoRTU9WRVNfVU5TUEVDSUZJRUQQABIRCg1NT1ZFU19DT05GSVJNEAESDgoKTU9WRVNfTk9ORRACIj4KCVByZWZsaWdodBIZChVQUkVGTElHSFRfVU5TUEVDSUZJRUQQABIWChJQUkVGTElHSFRfUkVRVUlSRUQQASJ9ChFTdGFydFBsYW5SZXNwb25zZRInCghwcm9ibGVtcxgBIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtEhMKC2NhbXBhaWduX2lkGAIgASgJEg8KB3J1bl9pZHMYAyADKAkSGQoRd2l0aG91dF9wcmVmbGlnaHQYBCADKAkiOwoUQWJvcnRDYW1wYWlnblJlcXVlc3QSEwoLY2FtcGFpZ25faWQYASABKAkSDgoGcmVhc29uGAIgASgJIhcKFUFib3J0Q2FtcGFpZ25SZXNwb25zZSJDCg9MaXN0UnVuc1JlcXVlc3QSDQoFbGltaXQYASABKAUSEwoLY2FtcGFpZ25faWQYAiABKAkSDAoEb3BlbhgDIAEoCCIzChBMaXN0UnVuc1Jlc3BvbnNlEh8KBHJ1bnMYASADKAsyES5saW5rdHJpYWwudjEuUnVuIqEFCgNSdW4SCgoCaWQYASABKAkSEwoLY2FtcGFpZ25faWQYAiABKAkSDAoEcGxhbhgDIAEoCRINCgVyYWRpbxgEIAEoCRIQCgh0b3BvbG9neRgFIAEoCRISCgpzaXplX2J5dGVzGAYgASgDEiUKBXN0YXRlGAcgASgOMhYubGlua3RyaWFsLnYxLlJ1blN0YXRlEg8KB21lc3NhZ2UYCCABKAkSDgoGdHJpYWxzGAkgASgFEhQKDHRyaWFsc19lbmRlZBgKIAEoBRIXCg9hdHRlbXB0c19mYWlsZWQYCyABKAUSEgoKc2hlZXRfaGFzaBgMIAEoCRINCgVwbGFjZRgNIAEoCRIrCgdjcmVhdGVkGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdzdGFydGVkGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHgoWZXN0aW1hdGVkX3NlY29uZHNfbGVmdBgRIAEoARIOCgZwYXVzZWQYEiABKAgSDwoHcGF1c2luZxgTIAEoCBINCgVub2RlcxgUIAMoCRIUCgxwYXVzZV9yZWFzb24YFSABKAkSDgoGc2VhbGVkGBYgASgIEhQKDGxhdGVfcmVjb3JkcxgXIAEoAxIPCgd2aXJ0dWFsGBggASgIEhQKDGd1ZXN0c19lbmRlZBgZIAEoCBITCgt3YWl0aW5nX2ZvchgaIAMoCRIrCgpub19jb250YWN0GBsgAygLMhcubGlua3RyaWFsLnYxLk5vQ29udGFjdBIQCghhYm9ydGluZxgdIAEoCBIQCghzZXR0aW5ncxgcIAEoCSIfCg1HZXRSdW5SZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCSJnCg5HZXRSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEiYKBnRyaWFscxgCIAMoCzIWLmxpbmt0cmlhbC52MS5UcmlhbFJvdxINCgVzaGVldBgDIAEoDCJ8CghUcmlhbFJvdxINCgV0cmlhbBgBIAEoBRIRCglpdGVyYXRpb24YAiABKAUSEQoJdHJlYXRtZW50GAMgASgJEioKCGF0dGVtcHRzGAQgAygLMhgubGlua3RyaWFsLnYxLkF0dGVtcHRSb3cSDwoHdmVyZGljdBgFIAEoCSJNCgxDb250cm9sQ291bnQSDAoEcm9sZRgBIAEoCRIPCgdwYWNrZXRzGAIgASgDEg0KBWJ5dGVzGAMgASgDEg8KB3Vua25vd24YBCABKAkijAMKCkF0dGVtcHRSb3cSDwoHYXR0ZW1wdBgBIAEoBRIPCgd2ZXJkaWN0GAIgASgJEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEiMKG3Rocm91Z2hwdXRfYnl0ZXNfcGVyX3NlY29uZBgFIAEoARIXCg9lbGFwc2VkX3NlY29uZHMYBiABKAESFwoPY29ubmVjdF9zZWNvbmRzGAcgASgBEhUKDWlkZWFsX3NlY29uZHMYCCABKAESKwoHc3RhcnRlZBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIQoZbWVhc3VyZWRfYnl0ZXNfcGVyX3NlY29uZBgKIAEoARIgCgRtYXJrGAsgASgLMhIubGlua3RyaWFsLnYxLk1hcmsSGwoTY29kZWRfYm91bmRfc2Vjb25kcxgMIAEoARIrCgdjb250cm9sGA4gAygLMhoubGlua3RyaWFsLnYxLkNvbnRyb2xDb3VudBIRCgl1bmRlY2lkZWQYDSADKAkilwEKBE1hcmsSDgoGcmVhc29uGAEgASgJEgoKAmJ5GAIgASgJEikKBWdpdmVuGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9qb3VybmFsX3ZlcmRpY3QYBCABKAkSFgoOam91cm5hbF9yZWFzb24YBSABKAkSFwoPam91cm5hbF9tZXNzYWdlGAYgASgJIkUKDFdhdGNoUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIPCgdqb3VybmFsGAIgASgIEg8KB3NhbXBsZXMYAyABKAgipQMKDVdhdGNoUmVzcG9uc2USIAoDcnVuGAEgASgLMhEubGlua3RyaWFsLnYxLlJ1bkgAEjMKDXRyaWFsX3N0YXJ0ZWQYAiABKAsyGi5saW5rdHJpYWwudjEuVHJpYWxTdGFydGVkSAASKgoIcHJvZ3Jlc3MYAyABKAsyFi5saW5rdHJpYWwudjEuUHJvZ3Jlc3NIABIvCgt0cmlhbF9lbmRlZBgEIAEoCzIYLmxpbmt0cmlhbC52MS5UcmlhbEVuZGVkSAASIgoEbm90ZRgFIAEoCzISLmxpbmt0cmlhbC52MS5Ob3RlSAASLAoHam91cm5hbBgGIAEoCzIZLmxpbmt0cmlhbC52MS5Kb3VybmFsTGluZUgAEiwKB3NhbXBsZXMYByABKAsyGS5saW5rdHJpYWwudjEuTGl2ZVNhbXBsZXNIABItCgpub19jb250YWN0GAggASgLMhcubGlua3RyaWFsLnYxLk5vQ29udGFjdEgAEigKB2NvbW1hbmQYCSABKAsyFS5saW5rdHJpYWwudjEuQ29tbWFuZEgAQgcKBWV2ZW50IqoBCgtKb3VybmFsTGluZRIOCgZydW5faWQYASABKAkSDAoEbm9kZRgCIAEoCRILCgNzZXEYAyABKAMSJgoCYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR5cGUYBSABKAkSDAoEdGV4dBgGIAEoCRIsCghyZWNlaXZlZBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAingEKC0xpdmVTYW1wbGVzEg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFEgwKBGZsb3cYBCABKAUSEQoJdHJlYXRtZW50GAUgASgJEgoKAmF0GAYgAygBEg0KBWJ5dGVzGAcgAygBEhIKCmN3bmRfYnl0ZXMYCCADKAESDwoHc3J0dF9tcxgJIAMoASJ8CglOb0NvbnRhY3QSDgoGcnVuX2lkGAEgASgJEgwKBG5vZGUYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAmF0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJ/CgxUcmlhbFN0YXJ0ZWQSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSEQoJaXRlcmF0aW9uGAQgASgFEhEKCXRyZWF0bWVudBgFIAEoCRIZChFlc3RpbWF0ZWRfc2Vjb25kcxgGIAEoASJ2CghQcm9ncmVzcxIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBRINCgVieXRlcxgEIAEoAxISCgpzaXplX2J5dGVzGAUgASgDEhcKD2VsYXBzZWRfc2Vjb25kcxgGIAEoASKSAQoKVHJpYWxFbmRlZBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSEQoJaXRlcmF0aW9uGAMgASgFEhEKCXRyZWF0bWVudBgEIAEoCRIpCgdhdHRlbXB0GAUgASgLMhgubGlua3RyaWFsLnYxLkF0dGVtcHRSb3cSFAoMbGFzdF9hdHRlbXB0GAYgASgIIvYBCgROb3RlEg4KBnJ1bl9pZBgBIAEoCRIMCgR0ZXh0GAIgASgJEiUKBGtpbmQYAyABKA4yFy5saW5rdHJpYWwudjEuTm90ZS5LaW5kEiYKAmF0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKAAQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEwoPS0lORF9OT19DT05UQUNUEAESFQoRS0lORF9NSVNCRUhBVklPVVIQAhIOCgpLSU5EX1dBSVRTEAMSFAoQS0lORF9VTkNPTkZJUk1FRBAEEhAKDEtJTkRfQ09OVEFDVBAFIoYBCg5SZXN1bHRzUmVxdWVzdBIOCgZydW5faWQYASABKAkSDgoGZm9ybWF0GAIgASgJEhAKCG1vcmVfaWRzGAMgAygJEhEKCXJlZmVyZW5jZRgEIAEoCRIMCgRheGlzGAUgASgJEg4KBm1ldHJpYxgGIAEoCRIRCglsZWF2ZV9vdXQYByADKAkijAEKD1Jlc3VsdHNSZXNwb25zZRITCgtjYW1wYWlnbl9pZBgBIAEoCRIPCgdydW5faWRzGAIgAygJEhEKCWZpbGVfbmFtZRgDIAEoCRISCgptZWRpYV90eXBlGAQgASgJEg8KB2NvbnRlbnQYBSABKAwSDAoEZG9uZRgGIAEoARINCgVwYXJ0cxgHIAEoBSISChBMaXN0Tm9kZXNSZXF1ZXN0ImAKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIubGlua3RyaWFsLnYxLk5vZGUSKAoGYm91bmRzGAIgASgLMhgubGlua3RyaWFsLnYxLk5vZGVCb3VuZHMiaQoKTm9kZUJvdW5kcxIVCg1jbG9ja19zZWNvbmRzGAEgASgBEhUKDWVub3VnaF9jaGFyZ2UYAiABKAESEgoKbG93X2NoYXJnZRgDIAEoARIZChFlbm91Z2hfZGlza19ieXRlcxgEIAEoAyK1BAoETm9kZRIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRIMCgRob3N0GAQgASgJEg4KBmtlcm5lbBgFIAEoCRINCgVyYWRpbxgGIAEoCRIQCghlbXVsYXRlZBgHIAEoCBIVCg1yYWRpb19hZGRyZXNzGAggASgJEhcKD2Rpc2tfZnJlZV9ieXRlcxgJIAEoAxIqCgdkcml2ZXJzGAogAygLMhkubGlua3RyaWFsLnYxLkRyaXZlclN0YXRlEjAKDGxhc3RfY29udGFjdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJY29ubmVjdGVkGAwgASgIEhwKFGNsb2NrX29mZnNldF9zZWNvbmRzGA0gASgBEhoKEmNsb2NrX29mZnNldF9rbm93bhgOIAEoCBIOCgZydW5faWQYDyABKAkSFAoHYmF0dGVyeRgQIAEoAUgAiAEBEhMKC2Rpc2NoYXJnaW5nGBEgASgIEg8KB3ZpcnR1YWwYEiABKAgSGwoTY2xvY2tfZXJyb3Jfc2Vjb25kcxgTIAEoARIvCgl0ZWxlbWV0cnkYKCADKAsyHC5saW5rdHJpYWwudjEuVGVsZW1ldHJ5U3RhdGUSDgoGZmF1bHRzGBQgAygJEgsKA2xhYhgVIAEoCRITCgtsYWJfcHJvYmxlbRgWIAEoCRIOCgZzaWxlbnQYFyABKAhCCgoIX2JhdHRlcnkiFQoTTGlzdFByb2ZpbGVzUmVxdWVzdCKcAQoUTGlzdFByb2ZpbGVzUmVzcG9uc2USDgoGcmFkaW9zGAEgAygJEhIKCnRvcG9sb2dpZXMYAiADKAkSGgoSc2hpcHBlZF90b3BvbG9naWVzGAMgAygJEhQKDHNhdmVkX3JhZGlvcxgEIAMoCRIuCgdzb3VyY2VzGAUgAygLMh0ubGlua3RyaWFsLnYxLlRlbGVtZXRyeVNvdXJjZSrjAQoIUnVuU3RhdGUSGQoVUlVOX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQUlVOX1NUQVRFX1FVRVVFRBABEhcKE1JVTl9TVEFURV9QUkVQQVJJTkcQAhIVChFSVU5fU1RBVEVfUlVOTklORxADEhgKFFJVTl9TVEFURV9DT0xMRUNUSU5HEAQSFwoTUlVOX1NUQVRFX0NPTVBMRVRFRBAFEhUKEVJVTl9TVEFURV9BQk9SVEVEEAYSFQoRUlVOX1NUQVRFX1NUT1BQRUQQBxIVChFSVU5fU1RBVEVfV0FJVElORxAIMp4GCg9PcGVyYXRvclNlcnZpY2USTAoJQ2hlY2tQbGFuEh4ubGlua3RyaWFsLnYxLkNoZWNrUGxhblJlcXVlc3QaHy5saW5rdHJpYWwudjEuQ2hlY2tQbGFuUmVzcG9uc2USUgoLRXhwbGFpblBsYW4SIC5saW5rdHJpYWwudjEuRXhwbGFpblBsYW5SZXF1ZXN0GiEubGlua3RyaWFsLnYxLkV4cGxhaW5QbGFuUmVzcG9uc2USTAoJU3RhcnRQbGFuEh4ubGlua3RyaWFsLnYxLlN0YXJ0UGxhblJlcXVlc3QaHy5saW5rdHJpYWwudjEuU3RhcnRQbGFuUmVzcG9uc2USWAoNQWJvcnRDYW1wYWlnbhIiLmxpbmt0cmlhbC52MS5BYm9ydENhbXBhaWduUmVxdWVzdBojLmxpbmt0cmlhbC52MS5BYm9ydENhbXBhaWduUmVzcG9uc2USSQoITGlzdFJ1bnMSHS5saW5rdHJpYWwudjEuTGlzdFJ1bnNSZXF1ZXN0Gh4ubGlua3RyaWFsLnYxLkxpc3RSdW5zUmVzcG9uc2USQwoGR2V0UnVuEhsubGlua3RyaWFsLnYxLkdldFJ1blJlcXVlc3QaHC5saW5rdHJpYWwudjEuR2V0UnVuUmVzcG9uc2USQgoFV2F0Y2gSGi5saW5rdHJpYWwudjEuV2F0Y2hSZXF1ZXN0GhsubGlua3RyaWFsLnYxLldhdGNoUmVzcG9uc2UwARJICgdSZXN1bHRzEhwubGlua3RyaWFsLnYxLlJlc3VsdHNSZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLlJlc3VsdHNSZXNwb25zZTABEkwKCUxpc3ROb2RlcxIeLmxpbmt0cmlhbC52MS5MaXN0Tm9kZXNSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkxpc3ROb2Rlc1Jlc3BvbnNlElUKDExpc3RQcm9maWxlcxIhLmxpbmt0cmlhbC52MS5MaXN0UHJvZmlsZXNSZXF1ZXN0GiIubGlua3RyaWFsLnYxLkxpc3RQcm9maWxlc1Jlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_control, file_linktrial_v1_driver, file_linktrial_v1_telemetry]);
+  fileDesc("ChtsaW5rdHJpYWwvdjEvb3BlcmF0b3IucHJvdG8SDGxpbmt0cmlhbC52MSJUCgdQcm9ibGVtEgwKBGZpbGUYASABKAkSDAoEbGluZRgCIAEoBRIOCgZjb2x1bW4YAyABKAUSDwoHbWVzc2FnZRgEIAEoCRIMCgRwYXRoGAUgASgJIi4KEENoZWNrUGxhblJlcXVlc3QSDAoEZmlsZRgBIAEoCRIMCgR0ZXh0GAIgASgMIk0KEUNoZWNrUGxhblJlc3BvbnNlEicKCHByb2JsZW1zGAEgAygLMhUubGlua3RyaWFsLnYxLlByb2JsZW0SDwoHc3VtbWFyeRgCIAEoCSIwChJFeHBsYWluUGxhblJlcXVlc3QSDAoEZmlsZRgBIAEoCRIMCgR0ZXh0GAIgASgMIoUBChNFeHBsYWluUGxhblJlc3BvbnNlEicKCHByb2JsZW1zGAEgAygLMhUubGlua3RyaWFsLnYxLlByb2JsZW0SKgoGc2hlZXRzGAIgAygLMhoubGlua3RyaWFsLnYxLlNoZWV0U3VtbWFyeRIZChFlc3RpbWF0ZWRfc2Vjb25kcxgDIAEoASJjCgxTaGVldFN1bW1hcnkSDQoFc2hlZXQYASABKAwSEgoKc2hlZXRfaGFzaBgCIAEoCRIZChFlc3RpbWF0ZWRfc2Vjb25kcxgDIAEoARIVCg10cmlhbF9zZWNvbmRzGAQgAygBImkKE0V4cGxhaW5Qb3dlclJlcXVlc3QSDAoEZmlsZRgBIAEoCRIMCgR0ZXh0GAIgASgMEhYKDmFzc3VtZWRfc3ByZWFkGAMgASgBEg4KBmVmZmVjdBgEIAEoARIOCgZhc3N1bWUYBSABKAgidQoURXhwbGFpblBvd2VyUmVzcG9uc2USJwoIcHJvYmxlbXMYASADKAsyFS5saW5rdHJpYWwudjEuUHJvYmxlbRImCgVsaW5lcxgCIAMoCzIXLmxpbmt0cmlhbC52MS5Qb3dlckxpbmUSDAoEbm90ZRgDIAEoCSInCglQb3dlckxpbmUSDAoEcnVucxgBIAMoBRIMCgR0ZXh0GAIgASgJIsICChBTdGFydFBsYW5SZXF1ZXN0EgwKBGZpbGUYASABKAkSDAoEdGV4dBgCIAEoDBIMCgRuYW1lGAMgASgJEg8KB3ZpcnR1YWwYBCABKAgSMwoFbW92ZXMYBSABKA4yJC5saW5rdHJpYWwudjEuU3RhcnRQbGFuUmVxdWVzdC5Nb3ZlcxI7CglwcmVmbGlnaHQYBiABKA4yKC5saW5rdHJpYWwudjEuU3RhcnRQbGFuUmVxdWVzdC5QcmVmbGlnaHQiQQoFTW92ZXMSFQoRTU9WRVNfVU5TUEVDSUZJRUQQABIRCg1NT1ZFU19DT05GSVJNEAESDgoKTU9WRVNfTk9ORRACIj4KCVByZWZsaWdodBIZChVQUkVGTElHSFRfVU5TUEVDSUZJRUQQABIWChJQUkVGTElHSFRfUkVRVUlSRUQQASJ9ChFTdGFydFBsYW5SZXNwb25zZRInCghwcm9ibGVtcxgBIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtEhMKC2NhbXBhaWduX2lkGAIgASgJEg8KB3J1bl9pZHMYAyADKAkSGQoRd2l0aG91dF9wcmVmbGlnaHQYBCADKAkiOwoUQWJvcnRDYW1wYWlnblJlcXVlc3QSEwoLY2FtcGFpZ25faWQYASABKAkSDgoGcmVhc29uGAIgASgJIhcKFUFib3J0Q2FtcGFpZ25SZXNwb25zZSJDCg9MaXN0UnVuc1JlcXVlc3QSDQoFbGltaXQYASABKAUSEwoLY2FtcGFpZ25faWQYAiABKAkSDAoEb3BlbhgDIAEoCCIzChBMaXN0UnVuc1Jlc3BvbnNlEh8KBHJ1bnMYASADKAsyES5saW5rdHJpYWwudjEuUnVuIqEFCgNSdW4SCgoCaWQYASABKAkSEwoLY2FtcGFpZ25faWQYAiABKAkSDAoEcGxhbhgDIAEoCRINCgVyYWRpbxgEIAEoCRIQCgh0b3BvbG9neRgFIAEoCRISCgpzaXplX2J5dGVzGAYgASgDEiUKBXN0YXRlGAcgASgOMhYubGlua3RyaWFsLnYxLlJ1blN0YXRlEg8KB21lc3NhZ2UYCCABKAkSDgoGdHJpYWxzGAkgASgFEhQKDHRyaWFsc19lbmRlZBgKIAEoBRIXCg9hdHRlbXB0c19mYWlsZWQYCyABKAUSEgoKc2hlZXRfaGFzaBgMIAEoCRINCgVwbGFjZRgNIAEoCRIrCgdjcmVhdGVkGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdzdGFydGVkGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHgoWZXN0aW1hdGVkX3NlY29uZHNfbGVmdBgRIAEoARIOCgZwYXVzZWQYEiABKAgSDwoHcGF1c2luZxgTIAEoCBINCgVub2RlcxgUIAMoCRIUCgxwYXVzZV9yZWFzb24YFSABKAkSDgoGc2VhbGVkGBYgASgIEhQKDGxhdGVfcmVjb3JkcxgXIAEoAxIPCgd2aXJ0dWFsGBggASgIEhQKDGd1ZXN0c19lbmRlZBgZIAEoCBITCgt3YWl0aW5nX2ZvchgaIAMoCRIrCgpub19jb250YWN0GBsgAygLMhcubGlua3RyaWFsLnYxLk5vQ29udGFjdBIQCghhYm9ydGluZxgdIAEoCBIQCghzZXR0aW5ncxgcIAEoCSIfCg1HZXRSdW5SZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCSJnCg5HZXRSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEiYKBnRyaWFscxgCIAMoCzIWLmxpbmt0cmlhbC52MS5UcmlhbFJvdxINCgVzaGVldBgDIAEoDCJ8CghUcmlhbFJvdxINCgV0cmlhbBgBIAEoBRIRCglpdGVyYXRpb24YAiABKAUSEQoJdHJlYXRtZW50GAMgASgJEioKCGF0dGVtcHRzGAQgAygLMhgubGlua3RyaWFsLnYxLkF0dGVtcHRSb3cSDwoHdmVyZGljdBgFIAEoCSJNCgxDb250cm9sQ291bnQSDAoEcm9sZRgBIAEoCRIPCgdwYWNrZXRzGAIgASgDEg0KBWJ5dGVzGAMgASgDEg8KB3Vua25vd24YBCABKAkijAMKCkF0dGVtcHRSb3cSDwoHYXR0ZW1wdBgBIAEoBRIPCgd2ZXJkaWN0GAIgASgJEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEiMKG3Rocm91Z2hwdXRfYnl0ZXNfcGVyX3NlY29uZBgFIAEoARIXCg9lbGFwc2VkX3NlY29uZHMYBiABKAESFwoPY29ubmVjdF9zZWNvbmRzGAcgASgBEhUKDWlkZWFsX3NlY29uZHMYCCABKAESKwoHc3RhcnRlZBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIQoZbWVhc3VyZWRfYnl0ZXNfcGVyX3NlY29uZBgKIAEoARIgCgRtYXJrGAsgASgLMhIubGlua3RyaWFsLnYxLk1hcmsSGwoTY29kZWRfYm91bmRfc2Vjb25kcxgMIAEoARIrCgdjb250cm9sGA4gAygLMhoubGlua3RyaWFsLnYxLkNvbnRyb2xDb3VudBIRCgl1bmRlY2lkZWQYDSADKAkilwEKBE1hcmsSDgoGcmVhc29uGAEgASgJEgoKAmJ5GAIgASgJEikKBWdpdmVuGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9qb3VybmFsX3ZlcmRpY3QYBCABKAkSFgoOam91cm5hbF9yZWFzb24YBSABKAkSFwoPam91cm5hbF9tZXNzYWdlGAYgASgJIkUKDFdhdGNoUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIPCgdqb3VybmFsGAIgASgIEg8KB3NhbXBsZXMYAyABKAgipQMKDVdhdGNoUmVzcG9uc2USIAoDcnVuGAEgASgLMhEubGlua3RyaWFsLnYxLlJ1bkgAEjMKDXRyaWFsX3N0YXJ0ZWQYAiABKAsyGi5saW5rdHJpYWwudjEuVHJpYWxTdGFydGVkSAASKgoIcHJvZ3Jlc3MYAyABKAsyFi5saW5rdHJpYWwudjEuUHJvZ3Jlc3NIABIvCgt0cmlhbF9lbmRlZBgEIAEoCzIYLmxpbmt0cmlhbC52MS5UcmlhbEVuZGVkSAASIgoEbm90ZRgFIAEoCzISLmxpbmt0cmlhbC52MS5Ob3RlSAASLAoHam91cm5hbBgGIAEoCzIZLmxpbmt0cmlhbC52MS5Kb3VybmFsTGluZUgAEiwKB3NhbXBsZXMYByABKAsyGS5saW5rdHJpYWwudjEuTGl2ZVNhbXBsZXNIABItCgpub19jb250YWN0GAggASgLMhcubGlua3RyaWFsLnYxLk5vQ29udGFjdEgAEigKB2NvbW1hbmQYCSABKAsyFS5saW5rdHJpYWwudjEuQ29tbWFuZEgAQgcKBWV2ZW50IqoBCgtKb3VybmFsTGluZRIOCgZydW5faWQYASABKAkSDAoEbm9kZRgCIAEoCRILCgNzZXEYAyABKAMSJgoCYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR5cGUYBSABKAkSDAoEdGV4dBgGIAEoCRIsCghyZWNlaXZlZBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAingEKC0xpdmVTYW1wbGVzEg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFEgwKBGZsb3cYBCABKAUSEQoJdHJlYXRtZW50GAUgASgJEgoKAmF0GAYgAygBEg0KBWJ5dGVzGAcgAygBEhIKCmN3bmRfYnl0ZXMYCCADKAESDwoHc3J0dF9tcxgJIAMoASJ8CglOb0NvbnRhY3QSDgoGcnVuX2lkGAEgASgJEgwKBG5vZGUYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAmF0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJ/CgxUcmlhbFN0YXJ0ZWQSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSEQoJaXRlcmF0aW9uGAQgASgFEhEKCXRyZWF0bWVudBgFIAEoCRIZChFlc3RpbWF0ZWRfc2Vjb25kcxgGIAEoASJ2CghQcm9ncmVzcxIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBRINCgVieXRlcxgEIAEoAxISCgpzaXplX2J5dGVzGAUgASgDEhcKD2VsYXBzZWRfc2Vjb25kcxgGIAEoASKSAQoKVHJpYWxFbmRlZBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSEQoJaXRlcmF0aW9uGAMgASgFEhEKCXRyZWF0bWVudBgEIAEoCRIpCgdhdHRlbXB0GAUgASgLMhgubGlua3RyaWFsLnYxLkF0dGVtcHRSb3cSFAoMbGFzdF9hdHRlbXB0GAYgASgIIvYBCgROb3RlEg4KBnJ1bl9pZBgBIAEoCRIMCgR0ZXh0GAIgASgJEiUKBGtpbmQYAyABKA4yFy5saW5rdHJpYWwudjEuTm90ZS5LaW5kEiYKAmF0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKAAQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEwoPS0lORF9OT19DT05UQUNUEAESFQoRS0lORF9NSVNCRUhBVklPVVIQAhIOCgpLSU5EX1dBSVRTEAMSFAoQS0lORF9VTkNPTkZJUk1FRBAEEhAKDEtJTkRfQ09OVEFDVBAFIoYBCg5SZXN1bHRzUmVxdWVzdBIOCgZydW5faWQYASABKAkSDgoGZm9ybWF0GAIgASgJEhAKCG1vcmVfaWRzGAMgAygJEhEKCXJlZmVyZW5jZRgEIAEoCRIMCgRheGlzGAUgASgJEg4KBm1ldHJpYxgGIAEoCRIRCglsZWF2ZV9vdXQYByADKAkijAEKD1Jlc3VsdHNSZXNwb25zZRITCgtjYW1wYWlnbl9pZBgBIAEoCRIPCgdydW5faWRzGAIgAygJEhEKCWZpbGVfbmFtZRgDIAEoCRISCgptZWRpYV90eXBlGAQgASgJEg8KB2NvbnRlbnQYBSABKAwSDAoEZG9uZRgGIAEoARINCgVwYXJ0cxgHIAEoBSISChBMaXN0Tm9kZXNSZXF1ZXN0ImAKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIubGlua3RyaWFsLnYxLk5vZGUSKAoGYm91bmRzGAIgASgLMhgubGlua3RyaWFsLnYxLk5vZGVCb3VuZHMiaQoKTm9kZUJvdW5kcxIVCg1jbG9ja19zZWNvbmRzGAEgASgBEhUKDWVub3VnaF9jaGFyZ2UYAiABKAESEgoKbG93X2NoYXJnZRgDIAEoARIZChFlbm91Z2hfZGlza19ieXRlcxgEIAEoAyK1BAoETm9kZRIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRIMCgRob3N0GAQgASgJEg4KBmtlcm5lbBgFIAEoCRINCgVyYWRpbxgGIAEoCRIQCghlbXVsYXRlZBgHIAEoCBIVCg1yYWRpb19hZGRyZXNzGAggASgJEhcKD2Rpc2tfZnJlZV9ieXRlcxgJIAEoAxIqCgdkcml2ZXJzGAogAygLMhkubGlua3RyaWFsLnYxLkRyaXZlclN0YXRlEjAKDGxhc3RfY29udGFjdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJY29ubmVjdGVkGAwgASgIEhwKFGNsb2NrX29mZnNldF9zZWNvbmRzGA0gASgBEhoKEmNsb2NrX29mZnNldF9rbm93bhgOIAEoCBIOCgZydW5faWQYDyABKAkSFAoHYmF0dGVyeRgQIAEoAUgAiAEBEhMKC2Rpc2NoYXJnaW5nGBEgASgIEg8KB3ZpcnR1YWwYEiABKAgSGwoTY2xvY2tfZXJyb3Jfc2Vjb25kcxgTIAEoARIvCgl0ZWxlbWV0cnkYKCADKAsyHC5saW5rdHJpYWwudjEuVGVsZW1ldHJ5U3RhdGUSDgoGZmF1bHRzGBQgAygJEgsKA2xhYhgVIAEoCRITCgtsYWJfcHJvYmxlbRgWIAEoCRIOCgZzaWxlbnQYFyABKAhCCgoIX2JhdHRlcnkiFQoTTGlzdFByb2ZpbGVzUmVxdWVzdCKcAQoUTGlzdFByb2ZpbGVzUmVzcG9uc2USDgoGcmFkaW9zGAEgAygJEhIKCnRvcG9sb2dpZXMYAiADKAkSGgoSc2hpcHBlZF90b3BvbG9naWVzGAMgAygJEhQKDHNhdmVkX3JhZGlvcxgEIAMoCRIuCgdzb3VyY2VzGAUgAygLMh0ubGlua3RyaWFsLnYxLlRlbGVtZXRyeVNvdXJjZSrjAQoIUnVuU3RhdGUSGQoVUlVOX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQUlVOX1NUQVRFX1FVRVVFRBABEhcKE1JVTl9TVEFURV9QUkVQQVJJTkcQAhIVChFSVU5fU1RBVEVfUlVOTklORxADEhgKFFJVTl9TVEFURV9DT0xMRUNUSU5HEAQSFwoTUlVOX1NUQVRFX0NPTVBMRVRFRBAFEhUKEVJVTl9TVEFURV9BQk9SVEVEEAYSFQoRUlVOX1NUQVRFX1NUT1BQRUQQBxIVChFSVU5fU1RBVEVfV0FJVElORxAIMvUGCg9PcGVyYXRvclNlcnZpY2USTAoJQ2hlY2tQbGFuEh4ubGlua3RyaWFsLnYxLkNoZWNrUGxhblJlcXVlc3QaHy5saW5rdHJpYWwudjEuQ2hlY2tQbGFuUmVzcG9uc2USUgoLRXhwbGFpblBsYW4SIC5saW5rdHJpYWwudjEuRXhwbGFpblBsYW5SZXF1ZXN0GiEubGlua3RyaWFsLnYxLkV4cGxhaW5QbGFuUmVzcG9uc2USVQoMRXhwbGFpblBvd2VyEiEubGlua3RyaWFsLnYxLkV4cGxhaW5Qb3dlclJlcXVlc3QaIi5saW5rdHJpYWwudjEuRXhwbGFpblBvd2VyUmVzcG9uc2USTAoJU3RhcnRQbGFuEh4ubGlua3RyaWFsLnYxLlN0YXJ0UGxhblJlcXVlc3QaHy5saW5rdHJpYWwudjEuU3RhcnRQbGFuUmVzcG9uc2USWAoNQWJvcnRDYW1wYWlnbhIiLmxpbmt0cmlhbC52MS5BYm9ydENhbXBhaWduUmVxdWVzdBojLmxpbmt0cmlhbC52MS5BYm9ydENhbXBhaWduUmVzcG9uc2USSQoITGlzdFJ1bnMSHS5saW5rdHJpYWwudjEuTGlzdFJ1bnNSZXF1ZXN0Gh4ubGlua3RyaWFsLnYxLkxpc3RSdW5zUmVzcG9uc2USQwoGR2V0UnVuEhsubGlua3RyaWFsLnYxLkdldFJ1blJlcXVlc3QaHC5saW5rdHJpYWwudjEuR2V0UnVuUmVzcG9uc2USQgoFV2F0Y2gSGi5saW5rdHJpYWwudjEuV2F0Y2hSZXF1ZXN0GhsubGlua3RyaWFsLnYxLldhdGNoUmVzcG9uc2UwARJICgdSZXN1bHRzEhwubGlua3RyaWFsLnYxLlJlc3VsdHNSZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLlJlc3VsdHNSZXNwb25zZTABEkwKCUxpc3ROb2RlcxIeLmxpbmt0cmlhbC52MS5MaXN0Tm9kZXNSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkxpc3ROb2Rlc1Jlc3BvbnNlElUKDExpc3RQcm9maWxlcxIhLmxpbmt0cmlhbC52MS5MaXN0UHJvZmlsZXNSZXF1ZXN0GiIubGlua3RyaWFsLnYxLkxpc3RQcm9maWxlc1Jlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_control, file_linktrial_v1_driver, file_linktrial_v1_telemetry]);
 
 /**
  * @generated from message linktrial.v1.Problem
@@ -197,6 +197,107 @@ export const SheetSummarySchema: GenMessage<SheetSummary> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_operator, 5);
 
 /**
+ * @generated from message linktrial.v1.ExplainPowerRequest
+ */
+export type ExplainPowerRequest = Message<"linktrial.v1.ExplainPowerRequest"> & {
+  /**
+   * for messages only
+   *
+   * @generated from field: string file = 1;
+   */
+  file: string;
+
+  /**
+   * @generated from field: bytes text = 2;
+   */
+  text: Uint8Array;
+
+  /**
+   * The standard deviation of the logarithm of the ratio of two treatments in one iteration,
+   * for comparisons that no stored run has; 0: 0.2.
+   *
+   * @generated from field: double assumed_spread = 3;
+   */
+  assumedSpread: number;
+
+  /**
+   * a difference, as a share, whose iterations are wanted; 0: none
+   *
+   * @generated from field: double effect = 4;
+   */
+  effect: number;
+
+  /**
+   * take no spread from stored runs
+   *
+   * @generated from field: bool assume = 5;
+   */
+  assume: boolean;
+};
+
+/**
+ * Describes the message linktrial.v1.ExplainPowerRequest.
+ * Use `create(ExplainPowerRequestSchema)` to create a new message.
+ */
+export const ExplainPowerRequestSchema: GenMessage<ExplainPowerRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_operator, 6);
+
+/**
+ * @generated from message linktrial.v1.ExplainPowerResponse
+ */
+export type ExplainPowerResponse = Message<"linktrial.v1.ExplainPowerResponse"> & {
+  /**
+   * @generated from field: repeated linktrial.v1.Problem problems = 1;
+   */
+  problems: Problem[];
+
+  /**
+   * What comparisons that are alike can find; none where no run compares treatments.
+   *
+   * @generated from field: repeated linktrial.v1.PowerLine lines = 2;
+   */
+  lines: PowerLine[];
+
+  /**
+   * how the lines are made
+   *
+   * @generated from field: string note = 3;
+   */
+  note: string;
+};
+
+/**
+ * Describes the message linktrial.v1.ExplainPowerResponse.
+ * Use `create(ExplainPowerResponseSchema)` to create a new message.
+ */
+export const ExplainPowerResponseSchema: GenMessage<ExplainPowerResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_operator, 7);
+
+/**
+ * @generated from message linktrial.v1.PowerLine
+ */
+export type PowerLine = Message<"linktrial.v1.PowerLine"> & {
+  /**
+   * of the plan, from 0
+   *
+   * @generated from field: repeated int32 runs = 1;
+   */
+  runs: number[];
+
+  /**
+   * @generated from field: string text = 2;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message linktrial.v1.PowerLine.
+ * Use `create(PowerLineSchema)` to create a new message.
+ */
+export const PowerLineSchema: GenMessage<PowerLine> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_operator, 8);
+
+/**
  * @generated from message linktrial.v1.StartPlanRequest
  */
 export type StartPlanRequest = Message<"linktrial.v1.StartPlanRequest"> & {
@@ -241,7 +342,7 @@ export type StartPlanRequest = Message<"linktrial.v1.StartPlanRequest"> & {
  * Use `create(StartPlanRequestSchema)` to create a new message.
  */
 export const StartPlanRequestSchema: GenMessage<StartPlanRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 6);
+  messageDesc(file_linktrial_v1_operator, 9);
 
 /**
  * @generated from enum linktrial.v1.StartPlanRequest.Moves
@@ -271,7 +372,7 @@ export enum StartPlanRequest_Moves {
  * Describes the enum linktrial.v1.StartPlanRequest.Moves.
  */
 export const StartPlanRequest_MovesSchema: GenEnum<StartPlanRequest_Moves> = /*@__PURE__*/
-  enumDesc(file_linktrial_v1_operator, 6, 0);
+  enumDesc(file_linktrial_v1_operator, 9, 0);
 
 /**
  * What to do where no fresh preflight on these nodes has carried a transfer of each
@@ -299,7 +400,7 @@ export enum StartPlanRequest_Preflight {
  * Describes the enum linktrial.v1.StartPlanRequest.Preflight.
  */
 export const StartPlanRequest_PreflightSchema: GenEnum<StartPlanRequest_Preflight> = /*@__PURE__*/
-  enumDesc(file_linktrial_v1_operator, 6, 1);
+  enumDesc(file_linktrial_v1_operator, 9, 1);
 
 /**
  * @generated from message linktrial.v1.StartPlanResponse
@@ -336,7 +437,7 @@ export type StartPlanResponse = Message<"linktrial.v1.StartPlanResponse"> & {
  * Use `create(StartPlanResponseSchema)` to create a new message.
  */
 export const StartPlanResponseSchema: GenMessage<StartPlanResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 7);
+  messageDesc(file_linktrial_v1_operator, 10);
 
 /**
  * @generated from message linktrial.v1.AbortCampaignRequest
@@ -358,7 +459,7 @@ export type AbortCampaignRequest = Message<"linktrial.v1.AbortCampaignRequest"> 
  * Use `create(AbortCampaignRequestSchema)` to create a new message.
  */
 export const AbortCampaignRequestSchema: GenMessage<AbortCampaignRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 8);
+  messageDesc(file_linktrial_v1_operator, 11);
 
 /**
  * @generated from message linktrial.v1.AbortCampaignResponse
@@ -371,7 +472,7 @@ export type AbortCampaignResponse = Message<"linktrial.v1.AbortCampaignResponse"
  * Use `create(AbortCampaignResponseSchema)` to create a new message.
  */
 export const AbortCampaignResponseSchema: GenMessage<AbortCampaignResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 9);
+  messageDesc(file_linktrial_v1_operator, 12);
 
 /**
  * @generated from message linktrial.v1.ListRunsRequest
@@ -404,7 +505,7 @@ export type ListRunsRequest = Message<"linktrial.v1.ListRunsRequest"> & {
  * Use `create(ListRunsRequestSchema)` to create a new message.
  */
 export const ListRunsRequestSchema: GenMessage<ListRunsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 10);
+  messageDesc(file_linktrial_v1_operator, 13);
 
 /**
  * @generated from message linktrial.v1.ListRunsResponse
@@ -423,7 +524,7 @@ export type ListRunsResponse = Message<"linktrial.v1.ListRunsResponse"> & {
  * Use `create(ListRunsResponseSchema)` to create a new message.
  */
 export const ListRunsResponseSchema: GenMessage<ListRunsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 11);
+  messageDesc(file_linktrial_v1_operator, 14);
 
 /**
  * @generated from message linktrial.v1.Run
@@ -608,7 +709,7 @@ export type Run = Message<"linktrial.v1.Run"> & {
  * Use `create(RunSchema)` to create a new message.
  */
 export const RunSchema: GenMessage<Run> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 12);
+  messageDesc(file_linktrial_v1_operator, 15);
 
 /**
  * @generated from message linktrial.v1.GetRunRequest
@@ -627,7 +728,7 @@ export type GetRunRequest = Message<"linktrial.v1.GetRunRequest"> & {
  * Use `create(GetRunRequestSchema)` to create a new message.
  */
 export const GetRunRequestSchema: GenMessage<GetRunRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 13);
+  messageDesc(file_linktrial_v1_operator, 16);
 
 /**
  * @generated from message linktrial.v1.GetRunResponse
@@ -654,7 +755,7 @@ export type GetRunResponse = Message<"linktrial.v1.GetRunResponse"> & {
  * Use `create(GetRunResponseSchema)` to create a new message.
  */
 export const GetRunResponseSchema: GenMessage<GetRunResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 14);
+  messageDesc(file_linktrial_v1_operator, 17);
 
 /**
  * @generated from message linktrial.v1.TrialRow
@@ -693,7 +794,7 @@ export type TrialRow = Message<"linktrial.v1.TrialRow"> & {
  * Use `create(TrialRowSchema)` to create a new message.
  */
 export const TrialRowSchema: GenMessage<TrialRow> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 15);
+  messageDesc(file_linktrial_v1_operator, 18);
 
 /**
  * ControlCount is the packets between a node and the orchestrator during an attempt.
@@ -731,7 +832,7 @@ export type ControlCount = Message<"linktrial.v1.ControlCount"> & {
  * Use `create(ControlCountSchema)` to create a new message.
  */
 export const ControlCountSchema: GenMessage<ControlCount> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 16);
+  messageDesc(file_linktrial_v1_operator, 19);
 
 /**
  * @generated from message linktrial.v1.AttemptRow
@@ -831,7 +932,7 @@ export type AttemptRow = Message<"linktrial.v1.AttemptRow"> & {
  * Use `create(AttemptRowSchema)` to create a new message.
  */
 export const AttemptRowSchema: GenMessage<AttemptRow> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 17);
+  messageDesc(file_linktrial_v1_operator, 20);
 
 /**
  * Mark is a person's decision that an attempt's value must not count. The row has
@@ -878,7 +979,7 @@ export type Mark = Message<"linktrial.v1.Mark"> & {
  * Use `create(MarkSchema)` to create a new message.
  */
 export const MarkSchema: GenMessage<Mark> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 18);
+  messageDesc(file_linktrial_v1_operator, 21);
 
 /**
  * @generated from message linktrial.v1.WatchRequest
@@ -908,7 +1009,7 @@ export type WatchRequest = Message<"linktrial.v1.WatchRequest"> & {
  * Use `create(WatchRequestSchema)` to create a new message.
  */
 export const WatchRequestSchema: GenMessage<WatchRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 19);
+  messageDesc(file_linktrial_v1_operator, 22);
 
 /**
  * @generated from message linktrial.v1.WatchResponse
@@ -993,7 +1094,7 @@ export type WatchResponse = Message<"linktrial.v1.WatchResponse"> & {
  * Use `create(WatchResponseSchema)` to create a new message.
  */
 export const WatchResponseSchema: GenMessage<WatchResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 20);
+  messageDesc(file_linktrial_v1_operator, 23);
 
 /**
  * @generated from message linktrial.v1.JournalLine
@@ -1044,7 +1145,7 @@ export type JournalLine = Message<"linktrial.v1.JournalLine"> & {
  * Use `create(JournalLineSchema)` to create a new message.
  */
 export const JournalLineSchema: GenMessage<JournalLine> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 21);
+  messageDesc(file_linktrial_v1_operator, 24);
 
 /**
  * LiveSamples are new samples of one flow, columns of equal length, NaN where
@@ -1108,7 +1209,7 @@ export type LiveSamples = Message<"linktrial.v1.LiveSamples"> & {
  * Use `create(LiveSamplesSchema)` to create a new message.
  */
 export const LiveSamplesSchema: GenMessage<LiveSamples> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 22);
+  messageDesc(file_linktrial_v1_operator, 25);
 
 /**
  * NoContact says that the orchestrator has no contact with a node of the run.
@@ -1146,7 +1247,7 @@ export type NoContact = Message<"linktrial.v1.NoContact"> & {
  * Use `create(NoContactSchema)` to create a new message.
  */
 export const NoContactSchema: GenMessage<NoContact> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 23);
+  messageDesc(file_linktrial_v1_operator, 26);
 
 /**
  * @generated from message linktrial.v1.TrialStarted
@@ -1188,7 +1289,7 @@ export type TrialStarted = Message<"linktrial.v1.TrialStarted"> & {
  * Use `create(TrialStartedSchema)` to create a new message.
  */
 export const TrialStartedSchema: GenMessage<TrialStarted> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 24);
+  messageDesc(file_linktrial_v1_operator, 27);
 
 /**
  * @generated from message linktrial.v1.Progress
@@ -1232,7 +1333,7 @@ export type Progress = Message<"linktrial.v1.Progress"> & {
  * Use `create(ProgressSchema)` to create a new message.
  */
 export const ProgressSchema: GenMessage<Progress> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 25);
+  messageDesc(file_linktrial_v1_operator, 28);
 
 /**
  * @generated from message linktrial.v1.TrialEnded
@@ -1276,7 +1377,7 @@ export type TrialEnded = Message<"linktrial.v1.TrialEnded"> & {
  * Use `create(TrialEndedSchema)` to create a new message.
  */
 export const TrialEndedSchema: GenMessage<TrialEnded> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 26);
+  messageDesc(file_linktrial_v1_operator, 29);
 
 /**
  * @generated from message linktrial.v1.Note
@@ -1312,7 +1413,7 @@ export type Note = Message<"linktrial.v1.Note"> & {
  * Use `create(NoteSchema)` to create a new message.
  */
 export const NoteSchema: GenMessage<Note> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 27);
+  messageDesc(file_linktrial_v1_operator, 30);
 
 /**
  * @generated from enum linktrial.v1.Note.Kind
@@ -1363,7 +1464,7 @@ export enum Note_Kind {
  * Describes the enum linktrial.v1.Note.Kind.
  */
 export const Note_KindSchema: GenEnum<Note_Kind> = /*@__PURE__*/
-  enumDesc(file_linktrial_v1_operator, 27, 0);
+  enumDesc(file_linktrial_v1_operator, 30, 0);
 
 /**
  * @generated from message linktrial.v1.ResultsRequest
@@ -1422,7 +1523,7 @@ export type ResultsRequest = Message<"linktrial.v1.ResultsRequest"> & {
  * Use `create(ResultsRequestSchema)` to create a new message.
  */
 export const ResultsRequestSchema: GenMessage<ResultsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 28);
+  messageDesc(file_linktrial_v1_operator, 31);
 
 /**
  * @generated from message linktrial.v1.ResultsResponse
@@ -1477,7 +1578,7 @@ export type ResultsResponse = Message<"linktrial.v1.ResultsResponse"> & {
  * Use `create(ResultsResponseSchema)` to create a new message.
  */
 export const ResultsResponseSchema: GenMessage<ResultsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 29);
+  messageDesc(file_linktrial_v1_operator, 32);
 
 /**
  * @generated from message linktrial.v1.ListNodesRequest
@@ -1490,7 +1591,7 @@ export type ListNodesRequest = Message<"linktrial.v1.ListNodesRequest"> & {
  * Use `create(ListNodesRequestSchema)` to create a new message.
  */
 export const ListNodesRequestSchema: GenMessage<ListNodesRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 30);
+  messageDesc(file_linktrial_v1_operator, 33);
 
 /**
  * @generated from message linktrial.v1.ListNodesResponse
@@ -1512,7 +1613,7 @@ export type ListNodesResponse = Message<"linktrial.v1.ListNodesResponse"> & {
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export const ListNodesResponseSchema: GenMessage<ListNodesResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 31);
+  messageDesc(file_linktrial_v1_operator, 34);
 
 /**
  * NodeBounds are the bounds of the preflight's checks of a node (internal/checkkind).
@@ -1554,7 +1655,7 @@ export type NodeBounds = Message<"linktrial.v1.NodeBounds"> & {
  * Use `create(NodeBoundsSchema)` to create a new message.
  */
 export const NodeBoundsSchema: GenMessage<NodeBounds> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 32);
+  messageDesc(file_linktrial_v1_operator, 35);
 
 /**
  * @generated from message linktrial.v1.Node
@@ -1706,7 +1807,7 @@ export type Node = Message<"linktrial.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 33);
+  messageDesc(file_linktrial_v1_operator, 36);
 
 /**
  * @generated from message linktrial.v1.ListProfilesRequest
@@ -1719,7 +1820,7 @@ export type ListProfilesRequest = Message<"linktrial.v1.ListProfilesRequest"> & 
  * Use `create(ListProfilesRequestSchema)` to create a new message.
  */
 export const ListProfilesRequestSchema: GenMessage<ListProfilesRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 34);
+  messageDesc(file_linktrial_v1_operator, 37);
 
 /**
  * @generated from message linktrial.v1.ListProfilesResponse
@@ -1766,7 +1867,7 @@ export type ListProfilesResponse = Message<"linktrial.v1.ListProfilesResponse"> 
  * Use `create(ListProfilesResponseSchema)` to create a new message.
  */
 export const ListProfilesResponseSchema: GenMessage<ListProfilesResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 35);
+  messageDesc(file_linktrial_v1_operator, 38);
 
 /**
  * @generated from enum linktrial.v1.RunState
@@ -1849,6 +1950,16 @@ export const OperatorService: GenService<{
     methodKind: "unary";
     input: typeof ExplainPlanRequestSchema;
     output: typeof ExplainPlanResponseSchema;
+  },
+  /**
+   * ExplainPower says which differences the runs of a plan can find.
+   *
+   * @generated from rpc linktrial.v1.OperatorService.ExplainPower
+   */
+  explainPower: {
+    methodKind: "unary";
+    input: typeof ExplainPowerRequestSchema;
+    output: typeof ExplainPowerResponseSchema;
   },
   /**
    * StartPlan compiles a plan and queues its runs as one campaign. A plan with
