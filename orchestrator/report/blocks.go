@@ -41,7 +41,9 @@ func blockNotes(r *Run, t *RunTable, samples []sample) (notes []string) {
 			notes = append(notes, note)
 		}
 	}
-	add(omnibus(t, samples, r.isMix, seed))
+	if t.Stopping == nil { // its P is of a fixed number of iterations
+		add(omnibus(t, samples, r.isMix, seed))
+	}
 	if r.underWay() {
 		return notes
 	}

@@ -63,6 +63,8 @@ type Run struct {
 	ProbeClock ProbeClock `json:"probe_clock,omitzero"`
 	// Breaches of the driver contract that did not decide an attempt.
 	Breaches []Breach `json:"breaches,omitempty"`
+	// Looks are those of the plan's rule to stop by, in order.
+	Looks []journal.Look `json:"looks,omitempty"`
 
 	// Imported is where the run comes from, if another orchestrator measured it.
 	Imported *Import `json:"imported,omitempty"`

@@ -26,6 +26,7 @@
 //   - analysis: all runs of a dataset, summarised and with their notes
 //   - summary: a run's table
 //   - blocks: whether treatments differ as a whole, and whether iterations do
+//   - stopping: what a rule to stop by found
 //   - conclusion: which treatment of a run leads, in a sentence
 //   - probes: the rows of probes
 //   - notes: on control packets, starved hosts and unknown bounds
@@ -42,6 +43,7 @@
 //
 //   - words: what tables say
 //   - table: tables and their rows
+//   - rule: what a table has of a rule to stop by
 //   - published: metrics and published values, for people
 //   - number: rounded numbers and intervals
 //

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"linktrial/executor/credible"
+	"linktrial/executor/journal"
 	"linktrial/internal/stats"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
@@ -99,7 +100,7 @@ func deliver(t *Trial, horizon time.Duration) delivered {
 		case last && a.Valid():
 			d.spent += (a.Connect + a.Elapsed).Seconds()
 			d.wait, d.bytes = stats.Wait{Time: d.spent, Came: true}, a.SizeBytes
-		case last || a.hasOutcome():
+		case last || a.Verdict == journal.Failed || a.Verdict == journal.TimedOut:
 			d.spent += a.Duration.Seconds()
 		}
 	}

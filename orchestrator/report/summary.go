@@ -34,15 +34,19 @@ func summarizeRun(r *Run, published []PublishedRow, reference string, bootstrap 
 			t.BandwidthBitsPerSecond = bandwidth(s)
 		}
 	}
-	byTreatment := map[string][]*Trial{}
+	byTreatment, notNeeded := map[string][]*Trial{}, map[string]int{}
 	for i := range r.Trials {
 		t := &r.Trials[i]
+		if r.NotNeeded(t) {
+			notNeeded[t.Treatment]++
+			continue
+		}
 		byTreatment[t.Treatment] = append(byTreatment[t.Treatment], t)
 	}
 	var samples []sample
 	for _, treatment := range treatments(r) {
 		s := takeSample(r, byTreatment[treatment.Name])
-		row := Row{Treatment: treatment.Name, Label: cmp.Or(treatment.Label, treatment.Name), Protocol: treatment.Protocol, Via: passes(&treatment), Missing: treatment.Missing}
+		row := Row{Treatment: treatment.Name, Label: cmp.Or(treatment.Label, treatment.Name), Protocol: treatment.Protocol, Via: passes(&treatment), Missing: treatment.Missing, NotNeeded: notNeeded[treatment.Name]}
 		s.fill(&row, t.BandwidthBitsPerSecond)
 		if bootstrap {
 			row.BootstrapCI = interval(stats.Bootstrap{Seed: seed, Stream: stream(treatment.Name)}.Mean(s.values(rateOf), level))
@@ -62,12 +66,20 @@ func summarizeRun(r *Run, published []PublishedRow, reference string, bootstrap 
 		samples, t.Rows = append(samples, s), append(t.Rows, row)
 	}
 	compareRows(&t, samples)
-	t.Conclusion, t.Lead = conclude(&t, samples, r.isMix)
+	if t.Stopping = r.stopping(&t, samples); t.Stopping != nil {
+		t.leaveOutFixed()
+		t.Conclusion, t.Lead = concludeStopping(&t)
+	} else {
+		t.Conclusion, t.Lead = conclude(&t, samples, r.isMix)
+	}
 	if r.Unnamed() && t.Conclusion != "" {
 		t.Conclusion += " The radio is a " + journal.PlaceUnnamed + "."
 		t.Lead.Text += " (" + journal.PlaceUnnamed + ")"
 	}
-	t.Notes = blockNotes(r, &t, samples)
+	if t.Stopping != nil {
+		t.Notes = stopNotes(&t)
+	}
+	t.Notes = append(t.Notes, blockNotes(r, &t, samples)...)
 	t.BoundsUnknown = r.boundsUnknown()
 	t.ControlNote = r.controlNote()
 	t.HostNote = r.hostNote()

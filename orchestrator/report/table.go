@@ -40,7 +40,9 @@ type RunTable struct {
 	// Conclusion is a sentence for people: which treatment leads the next one, by how
 	// much, and whether the trials decide it; empty: fewer than two have values.
 	Conclusion string `json:"conclusion,omitempty"`
-	Lead       Lead   `json:"-"` // the conclusion has it with its statistics
+	// Stopping is of a run whose plan has a rule to stop by.
+	Stopping *Stopping `json:"stopping,omitempty"`
+	Lead     Lead      `json:"-"` // the conclusion has it with its statistics
 	// Notes are sentences on what to know before pairs of treatments are read: whether
 	// treatments differ as a whole, a drift over the iterations, a dependence between them.
 	Notes []string `json:"notes,omitempty"`
@@ -68,12 +70,13 @@ type Row struct {
 	Via     string `json:"via,omitempty"`
 	Missing string `json:"missing,omitempty"` // why the treatment could not be run
 
-	Trials        int       `json:"trials"` // of the sheet
+	Trials        int       `json:"trials"` // of the sheet, without those that are not needed
 	Valid         int       `json:"valid"`
 	Failed        int       `json:"failed"`
 	Excluded      int       `json:"excluded"` // ended without an outcome of the protocol
 	NotEnded      int       `json:"not_ended"`
-	ExtraAttempts int       `json:"extra_attempts"` // beyond the first of each trial
+	NotNeeded     int       `json:"not_needed,omitempty"` // beside Trials: those that a rule to stop by left out
+	ExtraAttempts int       `json:"extra_attempts"`       // beyond the first of each trial
 	Failures      []Failure `json:"failures,omitempty"`
 	FailedShare   *float64  `json:"failed_share"`      // of the valid and the failed trials
 	FailedCI      *Range    `json:"failed_share_ci95"` // Wilson

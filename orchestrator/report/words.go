@@ -23,6 +23,9 @@ func (t *RunTable) Heading() string {
 	}
 	parts = append(parts, cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology"))
 	parts = append(parts, unit.FormatPayload(t.SizeBytes), wording.Plural(t.Iterations, "iteration", "iterations"))
+	if rule := t.RuleText(); rule != "" {
+		parts = append(parts, rule)
+	}
 	if t.Order != "" {
 		parts = append(parts, t.Order+" order")
 	}
@@ -30,6 +33,19 @@ func (t *RunTable) Heading() string {
 		parts = append(parts, s)
 	}
 	return wording.Clean(strings.Join(parts, " · "))
+}
+
+// RuleText says in some words what a rule to stop by did; empty: the run has none.
+func (t *RunTable) RuleText() string {
+	switch s := t.Stopping; {
+	case s == nil:
+		return ""
+	case s.Stopped:
+		return fmt.Sprintf("stopped by its rule after %d", s.After)
+	case t.Partial:
+		return "with a rule to stop by"
+	}
+	return "not stopped by its rule"
 }
 
 // PlaceText says where a run took place, and where its results come from if they were

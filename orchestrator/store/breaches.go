@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -20,6 +21,21 @@ func Breaches(rows []storedb.BreachesRow) ([]report.Breach, error) {
 		}
 		out = append(out, report.Breach{At: r.At.UTC(), Node: r.Node, Role: r.Role, Treatment: m.Treatment,
 			Trial: m.Trial, Attempt: m.Attempt, Flow: m.Flow, Message: m.Message, Log: m.Log})
+	}
+	return out, nil
+}
+
+// readLooks are what a run's rule to stop by found, in order.
+func readLooks(ctx context.Context, q *storedb.Queries, run string) ([]journal.Look, error) {
+	rows, err := q.Looks(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]journal.Look, len(rows))
+	for i, r := range rows {
+		if err := json.Unmarshal(r.Body, &out[i]); err != nil {
+			return nil, fmt.Errorf("look in record %d: %w", r.Seq, err)
+		}
 	}
 	return out, nil
 }

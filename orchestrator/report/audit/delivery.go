@@ -22,15 +22,15 @@ func (a *auditor) horizon(trial int) time.Duration {
 }
 
 // spentBy is how long each valid trial was waited for: what its attempt took, and those
-// before it that tell of their protocol.
+// before it that the protocol failed.
 func spentBy(values []value) map[int]time.Duration {
 	out := map[int]time.Duration{}
-	outcomes := []string{string(journal.Succeeded), string(journal.Failed), string(journal.TimedOut)}
+	failed := []string{string(journal.Failed), string(journal.TimedOut)}
 	for i := range values {
 		switch f := &values[i]; {
 		case f.counted:
 			out[f.trial] += f.connect + f.elapsed
-		case slices.Contains(outcomes, f.verdict):
+		case slices.Contains(failed, f.verdict):
 			out[f.trial] += f.duration
 		}
 	}

@@ -75,7 +75,7 @@ func radioAt(t *report.RunTable) string {
 // conditions are those of a run after its radio and place, with further words between.
 func conditions(t *report.RunTable, further ...string) string {
 	words := append([]string{unit.FormatPayload(t.SizeBytes)}, further...)
-	return partial(t) + joined(append(words, t.Group, t.Settings, t.PlaceText())...)
+	return partial(t) + joined(append(words, t.RuleText(), t.Group, t.Settings, t.PlaceText())...)
 }
 
 // partial says where a run is not all of its trials.

@@ -267,7 +267,7 @@ func (p *panel) drawTreatment(c *canvas, r *report.Row, cx, zero float64, at fun
 func (p *panel) drawTrials(c *canvas, r *report.Row, cx, zero float64, at func(float64) float64, look look) {
 	var trials []*report.Trial
 	for i := range p.run.Trials {
-		if t := &p.run.Trials[i]; t.Treatment == r.Treatment {
+		if t := &p.run.Trials[i]; t.Treatment == r.Treatment && !p.run.NotNeeded(t) {
 			trials = append(trials, t)
 		}
 	}

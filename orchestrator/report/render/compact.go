@@ -61,6 +61,9 @@ func writeCompact(b *strings.Builder, v *report.Analysis) {
 
 func compactHeading(t *report.RunTable) string {
 	parts := []string{cmp.Or(t.RadioTitle, "unknown radio") + " at " + cmp.Or(t.TopologyTitle, "unknown topology"), wording.Plural(t.Iterations, "iteration", "iterations")}
+	if rule := t.RuleText(); rule != "" {
+		parts = append(parts, rule)
+	}
 	if t.Group != "" {
 		parts = append([]string{t.Group}, parts...)
 	}

@@ -272,6 +272,13 @@ func (c *summaryList) laterColumns() {
 	c.add("driver_crashes", func(r summaryRow) string { return whole(r.Crashes()) })
 	c.add("imported", func(r summaryRow) string { return r.run.Imported.Text() })
 	c.deliveryColumns()
+	c.add("not_needed", func(r summaryRow) string { return whole(r.NotNeeded) })
+	c.add("stopped_after_iteration", func(r summaryRow) string {
+		if s := r.run.Stopping; s != nil && s.Stopped {
+			return whole(s.After)
+		}
+		return ""
+	})
 }
 
 // delivery adds a column of numbers that only rows with a time to delivery have.

@@ -48,13 +48,16 @@ func contentOf(t testing.TB, f File) string {
 
 func TestGolden(t *testing.T) {
 	all := reporttest.Datasets()
-	for _, name := range []string{"quickstart", "eventful", "swept", "probed", "compared"} {
+	for _, name := range []string{"quickstart", "eventful", "swept", "probed", "compared", "stopped"} {
 		for _, format := range OfDataset() {
 			// One large dataset's every format is enough.
 			if name == "swept" && !strings.HasPrefix(format, "against") && !strings.HasPrefix(format, "sweep") {
 				continue
 			}
 			if name == "probed" && !slices.Contains([]string{"table", "markdown", "probes-csv", "delays-svg"}, format) {
+				continue
+			}
+			if name == "stopped" && !slices.Contains([]string{"table", "markdown", "latex", "csv", "json", "svg"}, format) {
 				continue
 			}
 			if (name == "compared") != strings.HasPrefix(format, "differences") {

@@ -7,7 +7,9 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/executor/stoprule"
 	"linktrial/internal/radio"
+	"linktrial/internal/stats"
 	"linktrial/orchestrator/report"
 )
 
@@ -100,6 +102,24 @@ func Compared() *report.Dataset {
 	later.Campaign = "c-20260315-1"
 	later.Runs = []report.Run{second, NewRun("r-other", "mpu4", "WaveRelay MPU4", "k-lot", "K Lot", 256<<10, 2, Cubic)}
 	return report.Merge([]*report.Dataset{Campaign(Quickstart()), later})
+}
+
+// Stopped is a campaign of a run that its rule to stop by ended at its first look.
+func Stopped() *report.Dataset {
+	r := NewRun("r-stopped", "prc-117g-anw2c", "AN/PRC-117G, ANW2C", "vip-lot", "VIP Lot", 256<<10, 20, Cubic, UDT, SCTP)
+	r.Sheet.Stop = &runsheet.Stop{Looks: []int{10, 15, 20}, Alpha: 0.05, Spending: stats.Pocock}
+	times := stoprule.Times{}
+	for i := range r.Trials {
+		t := &r.Trials[i]
+		times.Set(t.Treatment, t.Iteration, (t.Attempts[0].Connect + t.Attempts[0].Elapsed).Seconds())
+	}
+	r.Looks = []journal.Look{stoprule.Judge(r.Sheet, times, 10, nil)}
+	for i := range r.Trials {
+		if t := &r.Trials[i]; stoprule.NotNeeded(&r.Sheet.Trials[i], r.Looks) {
+			t.Verdict, t.Attempts = journal.Aborted, nil
+		}
+	}
+	return Campaign(r)
 }
 
 // Spoil gives a trial attempts that failed; with last set, the trial failed as a whole.

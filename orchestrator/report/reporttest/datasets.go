@@ -29,6 +29,7 @@ func Datasets() map[string]*report.Dataset {
 		"swept":      Swept(),
 		"probed":     Probed(),
 		"compared":   Compared(),
+		"stopped":    Stopped(),
 		"big":        Big(60, 3),
 		"one":        Campaign(NewRun("r-1", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 1, Cubic)),
 		"twelve":     Campaign(NewRun("r-12", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 5, twelve...)),

@@ -32,7 +32,7 @@ func asSummary(t *report.RunTable, r *report.Run) *linktrialv1.RunSummary {
 		out.Probes = append(out.Probes, asProbe(&t.Probes[i]))
 	}
 	out.ProbeClock, out.BoundsUnknown, out.ControlNote, out.Conclusion = t.ProbeCertainty(), t.BoundsUnknown, t.ControlNote, t.Conclusion
-	out.Notes, out.HostNote, out.Imported = t.Notes, t.HostNote, asOrigin(t.Imported)
+	out.Notes, out.HostNote, out.Imported, out.Rule = t.Notes, t.HostNote, asOrigin(t.Imported), t.RuleText()
 	if t.Lead.Text != "" {
 		out.Lead = &linktrialv1.Lead{Text: t.Lead.Text, Leader: t.Lead.Leader, Decided: t.Lead.Decided}
 	}

@@ -23,6 +23,11 @@ SELECT * FROM clock_offsets WHERE run_id = $1 ORDER BY node, seq;
 SELECT j.node, n.role, j.at, j.body FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
 WHERE j.run_id = $1 AND j.type = 'driver-misbehaved' ORDER BY n.role, j.node, j.seq;
 
+-- name: Looks :many
+-- What a run's rule to stop by found.
+SELECT j.seq, j.body FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
+WHERE j.run_id = $1 AND j.type = 'look' AND n.role = 'client' ORDER BY j.seq;
+
 -- name: RunHeads :many
 -- Runs with all that does not grow with their trials, in the order of
 -- campaigns' creation and of the plan.

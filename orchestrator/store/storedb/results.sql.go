@@ -288,6 +288,37 @@ func (q *Queries) FlowsOfTrials(ctx context.Context, arg FlowsOfTrialsParams) ([
 	return items, nil
 }
 
+const looks = `-- name: Looks :many
+SELECT j.seq, j.body FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
+WHERE j.run_id = $1 AND j.type = 'look' AND n.role = 'client' ORDER BY j.seq
+`
+
+type LooksRow struct {
+	Seq  int64
+	Body json.RawMessage
+}
+
+// What a run's rule to stop by found.
+func (q *Queries) Looks(ctx context.Context, runID string) ([]LooksRow, error) {
+	rows, err := q.db.Query(ctx, looks, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LooksRow{}
+	for rows.Next() {
+		var i LooksRow
+		if err := rows.Scan(&i.Seq, &i.Body); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const measuredAttempts = `-- name: MeasuredAttempts :many
 SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns, common_window, control, host
 FROM attempts WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt

@@ -940,7 +940,8 @@ type RunSummary struct {
 	Lead          *Lead                  `protobuf:"bytes,15,opt,name=lead,proto3" json:"lead,omitempty"`                                        // the conclusion without its statistics; unset: there is none
 	HostNote      string                 `protobuf:"bytes,16,opt,name=host_note,json=hostNote,proto3" json:"host_note,omitempty"`                // a sentence about attempts that count and ran on a starved node; empty: there are none
 	Imported      *ImportOrigin          `protobuf:"bytes,17,opt,name=imported,proto3" json:"imported,omitempty"`                                // of a campaign that another orchestrator measured; unset: measured here
-	Notes         []string               `protobuf:"bytes,70,rep,name=notes,proto3" json:"notes,omitempty"`                                      // sentences on what to know before pairs of treatments are read: whether treatments differ as a whole, drift over the iterations, dependence between them
+	Notes         []string               `protobuf:"bytes,18,rep,name=notes,proto3" json:"notes,omitempty"`                                      // sentences on what to know before pairs of treatments are read: whether treatments differ as a whole, drift over the iterations, dependence between them
+	Rule          string                 `protobuf:"bytes,19,opt,name=rule,proto3" json:"rule,omitempty"`                                        // in some words, what its rule to stop by did: "stopped by its rule after 10"; empty: the run has none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1099,6 +1100,13 @@ func (x *RunSummary) GetNotes() []string {
 		return x.Notes
 	}
 	return nil
+}
+
+func (x *RunSummary) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
 }
 
 // Lead is who leads in a run, in few words.
@@ -4382,7 +4390,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"\b_ci_highB\x11\n" +
 	"\x0f_change_percentB\t\n" +
-	"\a_p_holm\"\xba\x05\n" +
+	"\a_p_holm\"\xce\x05\n" +
 	"\n" +
 	"RunSummary\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12\x1f\n" +
@@ -4411,7 +4419,8 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x04lead\x18\x0f \x01(\v2\x12.linktrial.v1.LeadR\x04lead\x12\x1b\n" +
 	"\thost_note\x18\x10 \x01(\tR\bhostNote\x126\n" +
 	"\bimported\x18\x11 \x01(\v2\x1a.linktrial.v1.ImportOriginR\bimported\x12\x14\n" +
-	"\x05notes\x18F \x03(\tR\x05notes\"L\n" +
+	"\x05notes\x18\x12 \x03(\tR\x05notes\x12\x12\n" +
+	"\x04rule\x18\x13 \x01(\tR\x04rule\"L\n" +
 	"\x04Lead\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x18\n" +

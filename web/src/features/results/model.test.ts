@@ -5,9 +5,11 @@ import {
   campaignMarks,
   cdf,
   commonTitle,
+  differences,
   filterRuns,
   nothingIn,
   nothingSwept,
+  placeLabel,
   panelsOf,
   roundUp,
   topOf,
@@ -202,4 +204,14 @@ it('a panel of a sweep says why it has no curve', () => {
     'All its values are published ones, which are hidden.',
   )
   expect(nothing([ours, theirs], { published: false })).toBe('')
+})
+
+it('names the rule that stopped a run wherever its place is named', () => {
+  const stopped = { ...summaryOf({ id: 'a' }), rule: 'stopped by its rule after 10' }
+  const fixed = summaryOf({ id: 'b' })
+  const panels = panelsOf([stopped, fixed], { by: 'cell', hidden: [], marks: new Map() })
+  expect(panels.map((p) => p.title)).toEqual(['stopped by its rule after 10', 'Place t1 · Radio r1 · 1 MiB'])
+  expect(commonTitle([stopped])).toContain('stopped by its rule after 10')
+  expect(placeLabel(stopped)).toContain('stopped by its rule after 10')
+  expect(differences([stopped, fixed])).toEqual(['stopped by its rule after 10', ''])
 })

@@ -94,7 +94,7 @@ export const radioLabel = (r: RunSummary) => r.radioTitle || r.run?.radio || ''
 export const topologyLabel = (r: RunSummary) => r.topologyTitle || r.run?.topology || ''
 /** All that tells a run from others of its campaign. */
 export const placeLabel = (r: RunSummary) =>
-  [topologyLabel(r), radioLabel(r), sizeLabel(r), r.group, settingLabel(r)].filter(Boolean).join(' · ')
+  [topologyLabel(r), radioLabel(r), sizeLabel(r), r.group, settingLabel(r), r.rule].filter(Boolean).join(' · ')
 
 /** A run whose trials have not all been measured: its values may still change, or stay incomplete. */
 export function isPartial(r: RunSummary): boolean {
@@ -236,6 +236,8 @@ const attributes: { of: (r: RunSummary) => string; text: (r: RunSummary) => stri
   { of: sizeLabel, text: sizeLabel },
   { of: settingLabel, text: settingLabel },
   { of: (r) => r.group, text: (r) => r.group },
+  // Of runs that a rule stopped nothing may look as of others.
+  { of: (r) => r.rule, text: (r) => r.rule },
 ]
 
 function keyOf(r: RunSummary, by: Grouping): string {
