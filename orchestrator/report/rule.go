@@ -43,8 +43,11 @@ type StopComparison struct {
 	Unbiased bool     `json:"median_unbiased,omitempty"`
 	// RatioCI is the repeated confidence interval: with those of all looks and all
 	// comparisons it contains the ratios in 95 % of runs, if alpha is 5 %.
-	RatioCI *Range   `json:"ratio_repeated_ci"`
-	P       *float64 `json:"stagewise_p"` // of the comparison alone, by the order of its stages
-	Level   *float64 `json:"level"`       // that the comparison has of alpha, after Holm
-	Decided bool     `json:"decided"`
+	RatioCI *Range `json:"ratio_repeated_ci"`
+	// AnytimeCI is of a run under way: of all iterations so far, also after the last look. With
+	// those of all comparisons, and whenever one looks, it contains the ratios in 95 % of runs.
+	AnytimeCI *Range   `json:"ratio_anytime_ci,omitempty"`
+	P         *float64 `json:"stagewise_p"` // of the comparison alone, by the order of its stages
+	Level     *float64 `json:"level"`       // that the comparison has of alpha, after Holm
+	Decided   bool     `json:"decided"`
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -26,6 +27,7 @@ func (r *Run) stopping(t *RunTable, samples []sample) *Stopping {
 	rule := r.Sheet.Stop
 	s := &Stopping{Looks: rule.Looks, Alpha: rule.Alpha, Spending: rule.Spending, Beaten: []Beaten{}, Comparisons: []StopComparison{}}
 	if len(r.Looks) == 0 {
+		s.compare(r.Sheet, timesOf(t, samples), t.Partial)
 		return s
 	}
 	last := &r.Looks[len(r.Looks)-1]
@@ -38,7 +40,7 @@ func (r *Run) stopping(t *RunTable, samples []sample) *Stopping {
 			}
 		}
 	}
-	s.compare(r.Sheet, timesOf(t, samples))
+	s.compare(r.Sheet, timesOf(t, samples), t.Partial)
 	return s
 }
 
@@ -53,8 +55,12 @@ func timesOf(t *RunTable, samples []sample) stoprule.Times {
 	return times
 }
 
+// mostAnytime is the most iterations of which an interval is made that holds at any time: it
+// takes long for many.
+const mostAnytime = 100
+
 // compare fills the comparisons, by what counts now.
-func (s *Stopping) compare(sheet *runsheet.Sheet, times stoprule.Times) {
+func (s *Stopping) compare(sheet *runsheet.Sheet, times stoprule.Times, underWay bool) {
 	comparisons := stoprule.Comparisons(sheet.Compared(), times)
 	rule := sheet.Stop.Sequential()
 	found, beaten, err := rule.Family(comparisons, false, s.After)
@@ -73,6 +79,14 @@ func (s *Stopping) compare(sheet *runsheet.Sheet, times stoprule.Times) {
 			if x, err := alone.Adjusted(comparisons[i].Blocks, f.Iteration); err == nil {
 				c.Ratio, c.Unbiased = Rounded(x), true
 			}
+		}
+		if blocks := comparisons[i].Blocks; underWay && !f.Stops && len(blocks) <= mostAnytime {
+			logs := make([]float64, len(blocks))
+			for k, b := range blocks {
+				logs[k] = math.Log(b.Value / b.Reference)
+			}
+			of := stats.Anytime(logs, 1-s.Alpha/float64(len(found)))
+			c.AnytimeCI = interval(stats.Interval{Low: math.Exp(of.Low), High: math.Exp(of.High)})
 		}
 		s.Comparisons = append(s.Comparisons, c)
 	}
@@ -240,9 +254,6 @@ func stopNotes(t *RunTable) (notes []string) {
 	if s.Since != "" {
 		notes = append(notes, s.Since)
 	}
-	if s.After == 0 {
-		return notes
-	}
 	label := map[string]string{}
 	for i := range t.Rows {
 		label[t.Rows[i].Treatment] = wording.Clean(t.Rows[i].Label)
@@ -255,10 +266,13 @@ func stopNotes(t *RunTable) (notes []string) {
 			return row >= 0 && (c.Reference == t.Rows[row].Treatment || c.Value == t.Rows[row].Treatment)
 		}
 		switch {
-		case c.Ratio == nil, named(first) && named(next):
-			continue // the conclusion has it
+		case c.AnytimeCI == nil && (c.Ratio == nil || named(first) && named(next)):
+			continue // nothing is known, or the conclusion has it
 		case len(notes) > mostCompared:
 			left++
+			continue
+		case c.AnytimeCI != nil:
+			notes = append(notes, fmt.Sprintf("So far %s takes %s to %s of the time of %s (95 %% over all comparisons, whenever one looks).", label[c.Value], wording.Number(&c.AnytimeCI.Low), wording.Number(&c.AnytimeCI.High), label[c.Reference]))
 			continue
 		}
 		notes = append(notes, fmt.Sprintf("%s takes %s of the time of %s%s: %s.", label[c.Value], wording.Number(c.Ratio), label[c.Reference], c.basis(), decision(c.Decided)))

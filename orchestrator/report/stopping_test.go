@@ -144,9 +144,14 @@ func TestRuleThatHasNotLooked(t *testing.T) {
 	table := tableOf(r)
 	require.Equal(t, "The rule to stop by has not looked yet.", table.Conclusion)
 	require.Contains(t, table.Heading(), "20 iterations · with a rule to stop by")
+	require.Regexp(t, `^So far B takes 0\.\d+ to 1\.\d+ of the time of A \(95 % over all comparisons, whenever one looks\)\.$`, table.Notes[1])
+	r.State = "completed"
+	require.Nil(t, tableOf(r).Stopping.Comparisons[0].AnytimeCI, "nobody looks in between any more")
 }
 
-func wobbleOf(_ string, i int) float64 { return wobble(20, i) }
+func wobbleOf(name string, i int) float64 {
+	return wobble(20, i) + float64((i*len(name)*int(name[0]))%7)/10
+}
 
 // A rule whose record says why it could not be followed stops nothing, and results say so.
 func TestRuleThatCouldNotBeFollowed(t *testing.T) {
