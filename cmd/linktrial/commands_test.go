@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
+	"linktrial/cmd/linktrial/setting"
 	"linktrial/internal/doccommand"
 )
 
@@ -101,6 +104,39 @@ func TestUnknownCommand(t *testing.T) {
 		root.SetErr(io.Discard)
 		if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("linktrial %s: %v, expected %s", args, err, want)
+		}
+	}
+}
+
+// An error ends the program with 1, unless it has a code of its own; a code alone says nothing.
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		err     error
+		code    int
+		message string
+	}{
+		{nil, 0, ""},
+		{errors.New("no such run"), 1, "no such run"},
+		{setting.ExitCode(2), 2, ""},
+		{fmt.Errorf("after a check: %w", setting.ExitCode(2)), 2, ""},
+		{setting.Failed{Code: 3, Err: errors.New("no such run")}, 3, "no such run"},
+		{fmt.Errorf("results: %w", setting.Failed{Code: 3, Err: errors.New("no such run")}), 3, "results: no such run"},
+	} {
+		if code, message := exitOf(c.err); code != c.code || message != c.message {
+			t.Errorf("%v: exit code %d with %q, expected %d with %q", c.err, code, message, c.code, c.message)
+		}
+	}
+}
+
+// Of results --check, whatever keeps requirements from being judged has a code that no outcome
+// has: also a flag that is wrong, wherever --check is.
+func TestCheckIsNoOutcomeWhereItIsNotMade(t *testing.T) {
+	for _, args := range []string{"results --check --formt csv", "results --formt csv --check", "results --check --format csv", "results --check --leave-out udt", "results x --check --out there"} {
+		root := newRoot()
+		root.SetArgs(append(strings.Fields(args), "--orchestrator", "http://127.0.0.1:1"))
+		root.SetErr(io.Discard)
+		if code, message := exitOf(root.ExecuteContext(t.Context())); code != 3 || message == "" {
+			t.Errorf("linktrial %s: exit code %d with %q, expected 3", args, code, message)
 		}
 	}
 }

@@ -35,15 +35,27 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	err := newRoot().ExecuteContext(ctx)
 	stop()
-	if err == nil {
-		return
+	code, message := exitOf(err)
+	if message != "" {
+		fmt.Fprintln(os.Stderr, "linktrial:", terminal.Printable(message))
 	}
-	var code setting.ExitCode
-	if errors.As(err, &code) {
-		os.Exit(int(code))
+	os.Exit(code)
+}
+
+// exitOf is the exit code of the program after an error, and what it says of it; empty:
+// nothing.
+func exitOf(err error) (code int, message string) {
+	var quiet setting.ExitCode
+	var failed setting.Failed
+	switch {
+	case err == nil:
+		return 0, ""
+	case errors.As(err, &quiet):
+		return int(quiet), ""
+	case errors.As(err, &failed):
+		return failed.Code, err.Error()
 	}
-	fmt.Fprintln(os.Stderr, "linktrial:", terminal.Printable(err.Error()))
-	os.Exit(1)
+	return 1, err.Error()
 }
 
 func newRoot() *cobra.Command {

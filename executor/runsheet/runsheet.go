@@ -50,6 +50,8 @@ type Sheet struct {
 	Limits Limits `json:"limits"`
 	// Valid is the plan's rules of validity; nil: it has none.
 	Valid *Valid `json:"valid,omitempty"`
+	// Require is the plan's requirements of this run; none: nothing is judged.
+	Require []Requirement `json:"require,omitempty"`
 	// Stop is the plan's rule to stop by; nil: all iterations are run.
 	Stop *Stop `json:"stop,omitempty"`
 
@@ -307,6 +309,9 @@ func (s *Sheet) Check() error {
 		return fmt.Errorf("a horizon of %s", s.Limits.Horizon)
 	}
 	if err := s.Valid.check(); err != nil {
+		return err
+	}
+	if err := s.checkRequirements(); err != nil {
 		return err
 	}
 	for i, t := range s.Trials {

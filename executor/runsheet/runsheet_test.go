@@ -49,7 +49,15 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// requiring makes a requirement of the first entry the sheet's.
+func requiring(r Requirement) func(*Sheet) {
+	r.Entry = 1
+	return func(s *Sheet) { s.Require = []Requirement{r} }
+}
+
 func TestInvalidSheets(t *testing.T) {
+	bounds := []float64{-1, 1, 2}
+	below, one, two := &bounds[0], &bounds[1], &bounds[2]
 	for _, c := range []struct {
 		name  string
 		spoil func(*Sheet)
@@ -71,6 +79,22 @@ func TestInvalidSheets(t *testing.T) {
 		{"a probe from the relay", func(s *Sheet) { probed(s, Flow{Treatment: "voice", From: relay, To: server}) }, "a probe from the relay to the server"},
 		{"a probe to the relay", func(s *Sheet) { probed(s, Flow{Treatment: "voice", From: client, To: relay}) }, "a probe from the client to the relay"},
 		{"a probe with a time beside a flow", func(s *Sheet) { probed(s, Flow{Treatment: "voice", From: server, To: client, Duration: 5}) }, "lasts a time exactly where the trial has no flow"},
+		{"an unknown metric", requiring(Requirement{Metric: "beauty", Treatment: "a", AtLeast: one}), `requirement 1 of the sheet, of entry 1: metric "beauty", which this Linktrial does not know`},
+		{"a requirement of no entry", func(s *Sheet) { s.Require = []Requirement{{Metric: MetricAverage, Treatment: "a", AtLeast: one}} }, "entry 0 of the plan's list, expected 1 or more"},
+		{"a requirement without a bound", requiring(Requirement{Metric: MetricAverage, Treatment: "a"}), "metric average without a bound"},
+		{"a requirement that nothing meets", requiring(Requirement{Metric: MetricAverage, Treatment: "a", AtLeast: two, AtMost: one}), "at least 2 and at most 1"},
+		{"a negative bound", requiring(Requirement{Metric: MetricAverage, Treatment: "a", AtLeast: below}), "bound -1 of metric average"},
+		{"a time of an average", requiring(Requirement{Metric: MetricAverage, Treatment: "a", AtLeast: one, By: 1}), "metric average with the time 1ns, which delivered alone has"},
+		{"delivered without a time", requiring(Requirement{Metric: MetricDelivered, Treatment: "a", AtLeast: one}), "metric delivered with the time 0s"},
+		{"a ratio to nothing", requiring(Requirement{Metric: MetricRatioTo, Treatment: "a", AtLeast: one}), `metric ratio_to with the reference ""`},
+		{"a ratio to nobody", requiring(Requirement{Metric: MetricRatioTo, Treatment: "a", Reference: "b", AtLeast: one}), `treatment "b", which the sheet does not have`},
+		{"a requirement of nobody", requiring(Requirement{Metric: MetricAverage, AtLeast: one}), `treatment "", which the sheet does not have`},
+		{"a probe's metric of a treatment", requiring(Requirement{Metric: MetricLoss, Treatment: "a", AtMost: one}), `metric loss of probe ""`},
+		{"a probe that is none", requiring(Requirement{Metric: MetricLoss, Probe: "a", From: client, AtMost: one}), `probe "a", which the sheet does not have`},
+		{"a probe from nowhere", func(s *Sheet) {
+			probed(s, Flow{Treatment: "voice", From: client, To: server})
+			s.Require = []Requirement{{Entry: 1, Metric: MetricLoss, Probe: "voice", From: relay, AtMost: one}}
+		}, `probe voice from the "relay", expected client or server`},
 		{"negative size", func(s *Sheet) { s.Trials[0].Flows[0].SizeBytes = -1 }, "-1 bytes"},
 		{"over the header's limit", func(s *Sheet) { s.Trials[0].Flows[0].SizeBytes = contract.MaxSize + 1 }, "bytes"},
 	} {

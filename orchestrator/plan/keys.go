@@ -50,6 +50,13 @@ const (
 	maxReadingLimits   = 64
 
 	maxPublished = 1000 // rows, and values, of a paper; each is sought among all runs
+
+	maxRequired     = 100    // entries of require
+	maxRequirements = 20_000 // that they make of all runs and treatments
+	maxKBps         = 1e9
+	maxRatio        = 1e5 // %
+	minDelay        = 10 * time.Microsecond
+	maxDelay        = time.Hour
 )
 
 // Language is the keys of plans.
@@ -271,9 +278,10 @@ var planKeys = (&yamlschema.Mapping{Keys: []yamlschema.Key{
 	{Name: "mixes", Form: yamlschema.List(yamlschema.Of(mixKeys), 0, MaxTreatments), Unset: "none", Example: "[{name: both, flows: [{treatment: cubic}, {treatment: reno}]}]", Meaning: "Trials of several treatments at once."},
 	{Name: "order", Form: yamlschema.Word(OrderFixed, OrderRandom, OrderCounterbalanced), Default: string(OrderFixed), Example: "counterbalanced", InTemplate: true, Meaning: "Order of the treatments within an iteration. Counterbalanced: each follows each other equally often (Williams, 1949)."},
 	{Name: "seed", Form: yamlschema.Integer(0, math.MaxUint64), Required: true, Example: "1", InTemplate: true, Meaning: "Everything random follows from it: the same seed gives the same order and, in virtual time, the same results."},
+	{Name: "require", Form: yamlschema.List(yamlschema.Of(requireKeys), 1, maxRequired), Unset: "nothing is required", Example: "[{average: {at_least: 100 KB/s}}]", Meaning: "Thresholds, stated beforehand; results say pass, fail or undecided of each."},
 	{Name: "control", Form: yamlschema.Word(runsheet.ControlOutOfBand, runsheet.ControlInBand), Default: string(runsheet.ControlOutOfBand), Example: "in-band", Meaning: "Whether agents reach the orchestrator over a network of its own, or over the radios (in-band): then they are silent during a trial."},
 	{Name: "control_share", Form: yamlschema.Quantity("%", 1, 100), Default: "10 %", Example: "20 %", Beside: "{control: in-band}", Meaning: "In-band control: the most of the trials' time that contact windows between them may take."},
 	{Name: "capture", Form: yamlschema.Flag(), Default: false, Example: "true", Meaning: "Keep a log of every trial's packets."},
 	{Name: "published", Form: yamlschema.Of(publishedKeys), Unset: "none", Example: `{source: "breedy-2015, Table 2", rows: ` + exampleRows + `}`, Meaning: "Values of a paper, shown beside the results."},
 }}).With(cellKeys.Keys...).Some("the plan", "name", "title", "notes", "groups", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "mixes", "probes",
-	"iterations", "order", "seed", "limits", "valid", "control", "control_share", "sample_interval", "capture", "published")
+	"iterations", "order", "seed", "limits", "valid", "require", "control", "control_share", "sample_interval", "capture", "published")

@@ -25,14 +25,15 @@ treatments:
   - {name: cubic, protocol: tcp, options: {congestion: cubic}}
   - {name: reno, protocol: tcp, options: {congestion: reno}}
   - {name: voice, protocol: probe, options: {pattern: voip-g711}}
-probes: [{treatment: voice, alone: 60s}]
-iterations: 2
+probes: [{treatment: voice, alone: 60s, beside: false}]
+iterations: 100
 seed: 1
 `
 
 // around is what an example needs of the plan around its mapping.
 var around = map[string]string{
 	"published rows.group":    "{groups: [{name: first, size: 64 KiB}, {name: second, radio: mpu4}]}",
+	"requirements.group":      "{groups: [{name: first, size: 64 KiB}, {name: second, radio: mpu4}]}",
 	"published values.group":  "{groups: [{name: first, size: 64 KiB}, {name: second, radio: mpu4}]}",
 	"treatments.second_radio": "{topology: two-radios}",
 }

@@ -94,6 +94,7 @@ func (ps *parser) read(r yamlschema.Fields) {
 	p.ControlShare = controlShare(r.Field("control_share"), p.Control)
 	p.SampleInterval = r.Duration("sample_interval")
 	p.Capture = r.Bool("capture")
+	required := ps.requirements(r.Field("require"))
 
 	if g := r.Field("groups"); g.Present() {
 		ps.groups(g, r.Mapping)
@@ -103,6 +104,9 @@ func (ps *parser) read(r yamlschema.Fields) {
 	ps.checkProbes(r.Mapping)
 	if ps.bounded(r.Mapping); r.OK() {
 		ps.make()
+	}
+	if r.OK() {
+		ps.require(required)
 	}
 	ps.published(r.Mapping)
 

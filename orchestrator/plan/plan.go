@@ -77,6 +77,7 @@ type Cell struct {
 	Iterations     int
 	Limits         runsheet.Limits
 	Valid          *runsheet.Valid // rules of validity; nil: none
+	Require        []runsheet.Requirement
 	SampleInterval time.Duration
 
 	// Where is the place in the plan that makes the cell, for problems of it.

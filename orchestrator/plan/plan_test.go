@@ -313,6 +313,7 @@ func FuzzParse(f *testing.F) {
 	if err != nil || len(files) == 0 {
 		f.Fatal(err)
 	}
+	files = append(files, "testdata/require.yaml", "testdata/valid.yaml")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -336,6 +337,11 @@ func FuzzParse(f *testing.F) {
 		for _, c := range p.Cells {
 			if c.Radio == nil || c.Topology == nil || c.SizeBytes < 0 || c.Iterations < 1 || len(c.Flows) == 0 || c.Limits.Transfer <= 0 {
 				t.Errorf("cell %+v", c)
+			}
+			for _, r := range c.Require {
+				if r.Treatment == "" && r.Probe == "" || r.AtLeast == nil && r.AtMost == nil || r.Metric.OfProbes() != (r.Probe != "") {
+					t.Errorf("requirement %+v", r)
+				}
 			}
 		}
 	})

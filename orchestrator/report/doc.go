@@ -28,6 +28,7 @@
 //   - blocks: whether treatments differ as a whole, and whether iterations do
 //   - stopping: what a rule to stop by found
 //   - conclusion: which treatment of a run leads, in a sentence
+//   - require: which requirements of the plan a run passes
 //   - probes: the rows of probes
 //   - notes: on control packets, starved hosts and unknown bounds
 //   - merge: several datasets as one

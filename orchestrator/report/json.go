@@ -40,6 +40,7 @@ var methods = map[string]string{
 	"wilcoxon_p":                      "Wilcoxon's signed-rank test of the logarithms of the ratios, two-sided",
 	"wilcoxon_p_holm":                 "wilcoxon_p, corrected after Holm for the comparisons of the run",
 	"gain_ci95_percent":               "delta method with Student's t",
+	"ci95":                            "of a requirement, by its metric: score interval of Wilson (delivered, failures), that of ratio_ci95 (ratio_to), else Student's t, not below 0; of delays widened by the clocks' uncertainty, of loss not narrower than Wilson's of all packets",
 }
 
 // WriteJSON writes the export of everything. One run is encoded at a time: the text of a

@@ -16,6 +16,7 @@ import (
 type probeSample struct {
 	row                      ProbeRow
 	mean, p50, p95, p99, jit []float64
+	loss                     []float64 // shares
 	least, longest, jitterTo float64
 	uncertain                float64
 	failures                 map[Failure]int
@@ -26,9 +27,17 @@ type probeSample struct {
 // weighted is a delay in milliseconds, of so many packets.
 type weighted struct{ ms, packets float64 }
 
-// probeRows are the rows of a run: of each probe first that without transfers, then
+// probeRows are the rows of a run.
+func probeRows(r *Run) (out []ProbeRow) {
+	for _, s := range probeSamples(r) {
+		out = append(out, s.finish(r.ProbeClock))
+	}
+	return out
+}
+
+// probeSamples are those of a run's rows: of each probe first that without transfers, then
 // one for each treatment beside which it ran, in the order of the sheet.
-func probeRows(r *Run) []ProbeRow {
+func probeSamples(r *Run) (out []*probeSample) {
 	if r.Sheet == nil {
 		return nil
 	}
@@ -64,9 +73,8 @@ func probeRows(r *Run) []ProbeRow {
 	slices.SortStableFunc(order, func(a, b key) int {
 		return cmp.Or(cmp.Compare(at[a.probe], at[b.probe]), cmp.Compare(runsheet.Place(a.from), runsheet.Place(b.from)), cmp.Compare(at[a.beside], at[b.beside]))
 	})
-	var out []ProbeRow
 	for _, id := range order {
-		out = append(out, samples[id].finish(r.ProbeClock))
+		out = append(out, samples[id])
 	}
 	return out
 }
@@ -118,6 +126,9 @@ func (s *probeSample) add(r *Run, t *Trial, k int) {
 	s.row.ProcessTimes = s.row.ProcessTimes || f.ProcessTimes
 	s.row.LossBursts, s.row.LongestLossBurst = s.row.LossBursts+f.LossBursts, max(s.row.LongestLossBurst, f.LongestLossBurst)
 	s.row.Reordered, s.row.Duplicated = s.row.Reordered+f.Reordered, s.row.Duplicated+f.Duplicated
+	if f.Sent > 0 {
+		s.loss = append(s.loss, float64(f.Lost)/float64(f.Sent))
+	}
 	if f.Delay == nil {
 		return
 	}

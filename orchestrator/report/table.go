@@ -2,6 +2,7 @@ package report
 
 import (
 	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 )
 
@@ -49,6 +50,8 @@ type RunTable struct {
 	// Probes are apart from the treatments that are compared.
 	Probes     []ProbeRow  `json:"probes,omitempty"`
 	ProbeClock *ProbeClock `json:"probe_clock,omitempty"`
+	// Requirements are the plan's, each with what the run's results say of it.
+	Requirements []Judgement `json:"requirements,omitempty"`
 	// BoundsUnknown is why transfers on emulated radios have no share of Ideal and of
 	// the coded bound, a sentence; empty: they have, or nobody expects it.
 	BoundsUnknown string `json:"bounds_unknown,omitempty"`
@@ -287,4 +290,29 @@ type Lead struct {
 	Text    string // without a full stop
 	Leader  string // label; empty: treatments are not compared, or the difference is noise
 	Decided bool
+}
+
+// RequiredOutcome is what results say of a requirement.
+type RequiredOutcome string
+
+// The outcomes. An interval decides: pass where the whole of it meets the bounds, fail where
+// none of it does.
+const (
+	Pass      RequiredOutcome = "pass"
+	Fail      RequiredOutcome = "fail"
+	Undecided RequiredOutcome = "undecided" // by its interval, or there is none, or the run is partial
+)
+
+// Judgement is what the results of a run say of one requirement.
+type Judgement struct {
+	runsheet.Requirement
+	Label   string          `json:"label"` // of the treatment, or of the probe and what it runs beside
+	Outcome RequiredOutcome `json:"outcome"`
+	// Value and CI are in the unit of the bounds; nil: there is none.
+	Value *float64 `json:"value"`
+	CI    *Range   `json:"ci95"`
+	// Trials are those that the value is of; of ratio_to the pairs.
+	Trials int `json:"trials"`
+	// Text says for people what was found and what is required.
+	Text string `json:"text"`
 }

@@ -107,7 +107,7 @@ func (co *compiler) cell(index int, c *plan.Cell) (*runsheet.Sheet, error) {
 		Cell:    c.Sheet(index),
 		Control: p.Control, ControlShare: p.ControlShare, Order: string(p.Order),
 		Radio: *c.Radio, Topology: *c.Topology,
-		Limits: c.Limits, Valid: c.Valid, SampleInterval: c.SampleInterval, Seed: p.Seed, Capture: p.Capture,
+		Limits: c.Limits, Valid: c.Valid, Require: c.Require, SampleInterval: c.SampleInterval, Seed: p.Seed, Capture: p.Capture,
 	}
 	if c.Radio.Emulation != nil {
 		n, err := co.network(c)
@@ -116,6 +116,9 @@ func (co *compiler) cell(index int, c *plan.Cell) (*runsheet.Sheet, error) {
 		}
 		s.Network = n
 		if err := checkHorizon(c, n); err != nil {
+			return nil, err
+		}
+		if err := checkRequired(c, n); err != nil {
 			return nil, err
 		}
 	}
@@ -160,6 +163,23 @@ func checkHorizon(c *plan.Cell, n *radio.Network) error {
 		least := credible.LeastOfBoth(n, &credible.Flow{From: f.From, To: f.To, SizeBytes: size})
 		if h := c.Limits.Horizon; h > 0 && f.Duration == 0 && h < least {
 			return fmt.Errorf("limits.horizon is %s, and the radio needs at least %s for the payload: nothing can be delivered by then", h, least.Round(time.Millisecond))
+		}
+	}
+	return nil
+}
+
+// checkRequired refuses a requirement that something is delivered before the emulated radios
+// can have delivered anything.
+func checkRequired(c *plan.Cell, n *radio.Network) error {
+	for _, q := range c.Require {
+		if q.Metric != runsheet.MetricDelivered {
+			continue
+		}
+		for _, f := range c.Flows {
+			least := credible.LeastOfBoth(n, &credible.Flow{From: f.From, To: f.To, SizeBytes: cmp.Or(f.SizeBytes, c.SizeBytes)})
+			if q.By < least {
+				return fmt.Errorf("require[%d].delivered.by is %s, and the radio needs at least %s for the payload: nothing can be delivered by then", q.Entry-1, q.By, least.Round(time.Millisecond))
+			}
 		}
 	}
 	return nil

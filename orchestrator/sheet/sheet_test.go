@@ -387,3 +387,29 @@ limits: {transfer: 1m, horizon: 30s}
 		t.Errorf("%v, expected %q", err, want)
 	}
 }
+
+// What must be delivered by a time can be delivered by then.
+func TestDeliveredInTime(t *testing.T) {
+	text := `
+name: a
+radio: prc-117g-anw2c
+topology: vip-lot
+size: 1 MiB
+treatments: [{name: cubic, protocol: tcp}]
+iterations: 10
+seed: 1
+limits: {transfer: 1m}
+require: [{failures: {at_most: 30 %}}, {delivered: {by: 4s, at_least: 70 %}}]
+`
+	if got := compile(t, text)[0].Require; len(got) != 2 || got[1].By != 4*time.Second {
+		t.Errorf("%+v", got)
+	}
+	p, err := plan.Parse(nil, "test.yaml", []byte(strings.Replace(text, "4s", "3s", 1)), loadCatalog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = sheet.Compile(nil, p)
+	if want := "require[1].delivered.by is 3s, and the radio needs at least 3.897s for the payload: nothing can be delivered by then"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, expected %q", err, want)
+	}
+}

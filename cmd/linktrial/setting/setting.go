@@ -25,6 +25,18 @@ type ExitCode int
 // Error implements error.
 func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
+// Failed is an error that ends the program with an exit code of its own.
+type Failed struct {
+	Code int
+	Err  error
+}
+
+// Error implements error.
+func (f Failed) Error() string { return f.Err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (f Failed) Unwrap() error { return f.Err }
+
 // Settings are the flags that all commands share.
 type Settings struct {
 	Orchestrator string   // URL

@@ -157,6 +157,9 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 	for _, rule := range sh.Valid.Describe() {
 		fmt.Printf("rule of validity %s\n", rule)
 	}
+	for _, line := range sh.Required() {
+		fmt.Printf("required of %s\n", terminal.Printable(line))
+	}
 	fmt.Println()
 	estimates := sheet.Estimate(sh)
 	var total time.Duration

@@ -36,6 +36,7 @@ func formatHelp() string {
 
 func newResults(s *setting.Settings) *cobra.Command {
 	var out, against string
+	var judge bool
 	q := &linktrialv1.ResultsRequest{}
 	cmd := &cobra.Command{
 		Use:     "results [RUN|CAMPAIGN...]",
@@ -51,9 +52,13 @@ data folder for as long as the command lasts.`,
   linktrial results m4t7xk2p h8w3rnbz            # two campaigns, side by side
   linktrial results m4t7xk2p h8w3rnbz --format differences    # and the second against the first
   linktrial results m4t7xk2p --out results       # all formats, as files
-  linktrial results --against published`,
+  linktrial results --against published
+  linktrial results m4t7xk2p --check             # exit code 0, 1, 2: pass, fail, undecided`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
+			if judge {
+				return notChecked(check(ctx, s, cmd, args))
+			}
 			if against != "" {
 				format, err := againstFormat(against, q.Format)
 				if err != nil {
@@ -95,7 +100,10 @@ data folder for as long as the command lasts.`,
 			return nil
 		},
 	}
+	// A wrong flag may be before --check.
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return notChecked(err) })
 	f := cmd.Flags()
+	f.BoolVar(&judge, "check", false, "print the outcomes of the plan's requirements alone, and exit with 0 (pass), 1 (fail), 2 (undecided) or 3 (any other error)")
 	f.StringVar(&q.Format, "format", "table", formatHelp())
 	f.StringVar(&against, "against", "", "published: compare with the values of the paper, and list what deviates")
 	f.StringVar(&q.Reference, "reference", "", "treatment that the others are compared with (default: the first of each run)")

@@ -57,6 +57,7 @@ func writeCompact(b *strings.Builder, v *report.Analysis) {
 	if published {
 		paragraph(b, "The formats against and sweep hold these beside the published values.")
 	}
+	compactRequirements(b, v)
 }
 
 func compactHeading(t *report.RunTable) string {

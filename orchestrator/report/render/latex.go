@@ -238,6 +238,9 @@ func latexNotes(b *strings.Builder, v *report.Analysis) {
 		for _, s := range t.Notes {
 			note(texBreaks(where + ": " + s))
 		}
+		for j := range t.Requirements {
+			note(texBreaks(where + ": required: " + requirementText(&t.Requirements[j])))
+		}
 		for j := range t.Rows {
 			if r := &t.Rows[j]; r.Missing != "" {
 				note(texBreaks(r.Label + " is missing: " + r.Missing + "."))

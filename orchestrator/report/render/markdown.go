@@ -113,6 +113,7 @@ func mdRun(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
 	if len(t.Probes) > 0 {
 		mdProbes(b, t)
 	}
+	mdRequirements(b, t)
 	fmt.Fprintf(b, "Run %s, sheet %s.\n\n", md(t.Run), md(t.SheetHash))
 }
 

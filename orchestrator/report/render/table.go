@@ -142,6 +142,7 @@ func writeRunTable(b *strings.Builder, t *report.RunTable, rate wording.RateUnit
 	ideal, coded, vs := t.Has(report.HasIdeal), t.Has(report.HasCodedBound), t.Has(report.HasComparison)
 	if len(t.Rows) == 0 && len(t.Probes) > 0 { // nothing but probes
 		writeProbes(b, t)
+		writeRequirements(b, t)
 		return
 	}
 	g := grid{header: []string{rate.Name, "valid", "average", "max", "min", "SD", "median", "95 % CI"}}
@@ -217,6 +218,7 @@ func writeRunTable(b *strings.Builder, t *report.RunTable, rate wording.RateUnit
 		b.WriteString("\n")
 		writeProbes(b, t)
 	}
+	writeRequirements(b, t)
 }
 
 // comparisonCells are ratio and p of a row; the reference is 1 by definition.

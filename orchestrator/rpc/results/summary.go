@@ -33,10 +33,23 @@ func asSummary(t *report.RunTable, r *report.Run) *linktrialv1.RunSummary {
 	}
 	out.ProbeClock, out.BoundsUnknown, out.ControlNote, out.Conclusion = t.ProbeCertainty(), t.BoundsUnknown, t.ControlNote, t.Conclusion
 	out.Notes, out.HostNote, out.Imported, out.Rule = t.Notes, t.HostNote, asOrigin(t.Imported), t.RuleText()
+	for i := range t.Requirements {
+		out.Requirements = append(out.Requirements, asRequirement(&t.Requirements[i]))
+	}
 	if t.Lead.Text != "" {
 		out.Lead = &linktrialv1.Lead{Text: t.Lead.Text, Leader: t.Lead.Leader, Decided: t.Lead.Decided}
 	}
 	return out
+}
+
+var requiredOutcomes = map[report.RequiredOutcome]linktrialv1.RequiredOutcome{
+	report.Pass:      linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_PASS,
+	report.Fail:      linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_FAIL,
+	report.Undecided: linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_UNDECIDED,
+}
+
+func asRequirement(j *report.Judgement) *linktrialv1.Requirement {
+	return &linktrialv1.Requirement{Entry: int32(j.Entry), Label: j.Label, Outcome: requiredOutcomes[j.Outcome], Text: j.Text, Treatment: j.Treatment, Probe: j.Probe}
 }
 
 // asDifference is a difference in bytes per second.

@@ -3,7 +3,7 @@
 import { NodeIdentity_State as Identity } from '@/gen/linktrial/v1/enrol_pb'
 import { CheckState } from '@/gen/linktrial/v1/fleet_pb'
 import { RunState, type Run } from '@/gen/linktrial/v1/operator_pb'
-import { PointVerdict } from '@/gen/linktrial/v1/result_pb'
+import { PointVerdict, RequiredOutcome } from '@/gen/linktrial/v1/result_pb'
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'run' | 'muted'
 export interface State {
@@ -230,6 +230,14 @@ export function digestKind(sent: string, received: string): DigestKind {
   if (!received) return 'unknown'
   return sent === received ? 'same' : 'other'
 }
+
+const requiredStates: Partial<Record<RequiredOutcome, State>> = {
+  [RequiredOutcome.PASS]: state('✓', 'pass', 'ok'),
+  [RequiredOutcome.FAIL]: state('✕', 'fail', 'bad'),
+  [RequiredOutcome.UNDECIDED]: state('?', 'undecided', 'warn'),
+}
+/** What results say of a requirement of the plan. */
+export const requiredState = (o: RequiredOutcome): State => requiredStates[o] ?? unknown
 
 /** What somebody has to look at: so many things, and whether one of them is a fault. */
 export const attentionState = (things: number, fault: boolean): State =>

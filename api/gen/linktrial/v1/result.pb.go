@@ -25,6 +25,60 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// RequiredOutcome: an interval decides; pass where the whole of it meets the bounds, fail
+// where none of it does.
+type RequiredOutcome int32
+
+const (
+	RequiredOutcome_REQUIRED_OUTCOME_UNSPECIFIED RequiredOutcome = 0
+	RequiredOutcome_REQUIRED_OUTCOME_PASS        RequiredOutcome = 1
+	RequiredOutcome_REQUIRED_OUTCOME_FAIL        RequiredOutcome = 2
+	RequiredOutcome_REQUIRED_OUTCOME_UNDECIDED   RequiredOutcome = 3 // by its interval, or there is none, or the run is partial
+)
+
+// Enum value maps for RequiredOutcome.
+var (
+	RequiredOutcome_name = map[int32]string{
+		0: "REQUIRED_OUTCOME_UNSPECIFIED",
+		1: "REQUIRED_OUTCOME_PASS",
+		2: "REQUIRED_OUTCOME_FAIL",
+		3: "REQUIRED_OUTCOME_UNDECIDED",
+	}
+	RequiredOutcome_value = map[string]int32{
+		"REQUIRED_OUTCOME_UNSPECIFIED": 0,
+		"REQUIRED_OUTCOME_PASS":        1,
+		"REQUIRED_OUTCOME_FAIL":        2,
+		"REQUIRED_OUTCOME_UNDECIDED":   3,
+	}
+)
+
+func (x RequiredOutcome) Enum() *RequiredOutcome {
+	p := new(RequiredOutcome)
+	*p = x
+	return p
+}
+
+func (x RequiredOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RequiredOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_linktrial_v1_result_proto_enumTypes[0].Descriptor()
+}
+
+func (RequiredOutcome) Type() protoreflect.EnumType {
+	return &file_linktrial_v1_result_proto_enumTypes[0]
+}
+
+func (x RequiredOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RequiredOutcome.Descriptor instead.
+func (RequiredOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{0}
+}
+
 type PointVerdict int32
 
 const (
@@ -70,11 +124,11 @@ func (x PointVerdict) String() string {
 }
 
 func (PointVerdict) Descriptor() protoreflect.EnumDescriptor {
-	return file_linktrial_v1_result_proto_enumTypes[0].Descriptor()
+	return file_linktrial_v1_result_proto_enumTypes[1].Descriptor()
 }
 
 func (PointVerdict) Type() protoreflect.EnumType {
-	return &file_linktrial_v1_result_proto_enumTypes[0]
+	return &file_linktrial_v1_result_proto_enumTypes[1]
 }
 
 func (x PointVerdict) Number() protoreflect.EnumNumber {
@@ -83,7 +137,7 @@ func (x PointVerdict) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PointVerdict.Descriptor instead.
 func (PointVerdict) EnumDescriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{0}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{1}
 }
 
 type ListFormatsRequest struct {
@@ -942,6 +996,7 @@ type RunSummary struct {
 	Imported      *ImportOrigin          `protobuf:"bytes,17,opt,name=imported,proto3" json:"imported,omitempty"`                                // of a campaign that another orchestrator measured; unset: measured here
 	Notes         []string               `protobuf:"bytes,18,rep,name=notes,proto3" json:"notes,omitempty"`                                      // sentences on what to know before pairs of treatments are read: whether treatments differ as a whole, drift over the iterations, dependence between them
 	Rule          string                 `protobuf:"bytes,19,opt,name=rule,proto3" json:"rule,omitempty"`                                        // in some words, what its rule to stop by did: "stopped by its rule after 10"; empty: the run has none
+	Requirements  []*Requirement         `protobuf:"bytes,20,rep,name=requirements,proto3" json:"requirements,omitempty"`                        // the plan's, each with what the results say of it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1109,6 +1164,98 @@ func (x *RunSummary) GetRule() string {
 	return ""
 }
 
+func (x *RunSummary) GetRequirements() []*Requirement {
+	if x != nil {
+		return x.Requirements
+	}
+	return nil
+}
+
+// Requirement is a threshold that the plan stated before the run, for one treatment or probe.
+type Requirement struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entry         int32                  `protobuf:"varint,1,opt,name=entry,proto3" json:"entry,omitempty"` // its place in the plan's list, from 1
+	Label         string                 `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`  // of the treatment, or of the probe and what it runs beside
+	Outcome       RequiredOutcome        `protobuf:"varint,3,opt,name=outcome,proto3,enum=linktrial.v1.RequiredOutcome" json:"outcome,omitempty"`
+	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`           // what was found and what is required: "average 139 KB/s, 120 to 158 KB/s at 95 %, at least 100 KB/s required"
+	Treatment     string                 `protobuf:"bytes,5,opt,name=treatment,proto3" json:"treatment,omitempty"` // of a probe, that beside which it runs; empty: it runs alone
+	Probe         string                 `protobuf:"bytes,6,opt,name=probe,proto3" json:"probe,omitempty"`         // empty: it is of a treatment
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Requirement) Reset() {
+	*x = Requirement{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Requirement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Requirement) ProtoMessage() {}
+
+func (x *Requirement) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Requirement.ProtoReflect.Descriptor instead.
+func (*Requirement) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Requirement) GetEntry() int32 {
+	if x != nil {
+		return x.Entry
+	}
+	return 0
+}
+
+func (x *Requirement) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Requirement) GetOutcome() RequiredOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return RequiredOutcome_REQUIRED_OUTCOME_UNSPECIFIED
+}
+
+func (x *Requirement) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Requirement) GetTreatment() string {
+	if x != nil {
+		return x.Treatment
+	}
+	return ""
+}
+
+func (x *Requirement) GetProbe() string {
+	if x != nil {
+		return x.Probe
+	}
+	return ""
+}
+
 // Lead is who leads in a run, in few words.
 type Lead struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1121,7 +1268,7 @@ type Lead struct {
 
 func (x *Lead) Reset() {
 	*x = Lead{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1280,7 @@ func (x *Lead) String() string {
 func (*Lead) ProtoMessage() {}
 
 func (x *Lead) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1293,7 @@ func (x *Lead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lead.ProtoReflect.Descriptor instead.
 func (*Lead) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Lead) GetText() string {
@@ -1207,7 +1354,7 @@ type ProbeSummary struct {
 
 func (x *ProbeSummary) Reset() {
 	*x = ProbeSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1366,7 @@ func (x *ProbeSummary) String() string {
 func (*ProbeSummary) ProtoMessage() {}
 
 func (x *ProbeSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1379,7 @@ func (x *ProbeSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeSummary.ProtoReflect.Descriptor instead.
 func (*ProbeSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ProbeSummary) GetProbe() string {
@@ -1427,7 +1574,7 @@ type AxisValue struct {
 
 func (x *AxisValue) Reset() {
 	*x = AxisValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1586,7 @@ func (x *AxisValue) String() string {
 func (*AxisValue) ProtoMessage() {}
 
 func (x *AxisValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1599,7 @@ func (x *AxisValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AxisValue.ProtoReflect.Descriptor instead.
 func (*AxisValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AxisValue) GetAxis() string {
@@ -1518,7 +1665,7 @@ type TreatmentSummary struct {
 
 func (x *TreatmentSummary) Reset() {
 	*x = TreatmentSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1677,7 @@ func (x *TreatmentSummary) String() string {
 func (*TreatmentSummary) ProtoMessage() {}
 
 func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1690,7 @@ func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TreatmentSummary.ProtoReflect.Descriptor instead.
 func (*TreatmentSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TreatmentSummary) GetName() string {
@@ -1825,7 +1972,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +1984,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +1997,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Delivery) GetTrials() int32 {
@@ -2021,7 +2168,7 @@ type PublishedValue struct {
 
 func (x *PublishedValue) Reset() {
 	*x = PublishedValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +2180,7 @@ func (x *PublishedValue) String() string {
 func (*PublishedValue) ProtoMessage() {}
 
 func (x *PublishedValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +2193,7 @@ func (x *PublishedValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishedValue.ProtoReflect.Descriptor instead.
 func (*PublishedValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PublishedValue) GetAverage() float64 {
@@ -2111,7 +2258,7 @@ type Points struct {
 
 func (x *Points) Reset() {
 	*x = Points{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2123,7 +2270,7 @@ func (x *Points) String() string {
 func (*Points) ProtoMessage() {}
 
 func (x *Points) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2136,7 +2283,7 @@ func (x *Points) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Points.ProtoReflect.Descriptor instead.
 func (*Points) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Points) GetTrial() []int32 {
@@ -2227,7 +2374,7 @@ type SweepRequest struct {
 
 func (x *SweepRequest) Reset() {
 	*x = SweepRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2239,7 +2386,7 @@ func (x *SweepRequest) String() string {
 func (*SweepRequest) ProtoMessage() {}
 
 func (x *SweepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2252,7 +2399,7 @@ func (x *SweepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRequest.ProtoReflect.Descriptor instead.
 func (*SweepRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SweepRequest) GetCampaignId() string {
@@ -2290,7 +2437,7 @@ type SweepResponse struct {
 
 func (x *SweepResponse) Reset() {
 	*x = SweepResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2302,7 +2449,7 @@ func (x *SweepResponse) String() string {
 func (*SweepResponse) ProtoMessage() {}
 
 func (x *SweepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2315,7 +2462,7 @@ func (x *SweepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepResponse.ProtoReflect.Descriptor instead.
 func (*SweepResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SweepResponse) GetAxes() []string {
@@ -2372,7 +2519,7 @@ type SweepPanel struct {
 
 func (x *SweepPanel) Reset() {
 	*x = SweepPanel{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2384,7 +2531,7 @@ func (x *SweepPanel) String() string {
 func (*SweepPanel) ProtoMessage() {}
 
 func (x *SweepPanel) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2397,7 +2544,7 @@ func (x *SweepPanel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepPanel.ProtoReflect.Descriptor instead.
 func (*SweepPanel) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SweepPanel) GetTitle() string {
@@ -2449,7 +2596,7 @@ type SweepCurve struct {
 
 func (x *SweepCurve) Reset() {
 	*x = SweepCurve{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2461,7 +2608,7 @@ func (x *SweepCurve) String() string {
 func (*SweepCurve) ProtoMessage() {}
 
 func (x *SweepCurve) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2474,7 +2621,7 @@ func (x *SweepCurve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepCurve.ProtoReflect.Descriptor instead.
 func (*SweepCurve) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SweepCurve) GetTreatment() string {
@@ -2558,7 +2705,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2570,7 +2717,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2583,7 +2730,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SeriesRequest) GetRunId() string {
@@ -2648,7 +2795,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2660,7 +2807,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2673,7 +2820,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SeriesResponse) GetFlows() []*FlowSeries {
@@ -2733,7 +2880,7 @@ type FlowSeries struct {
 
 func (x *FlowSeries) Reset() {
 	*x = FlowSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2745,7 +2892,7 @@ func (x *FlowSeries) String() string {
 func (*FlowSeries) ProtoMessage() {}
 
 func (x *FlowSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2758,7 +2905,7 @@ func (x *FlowSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSeries.ProtoReflect.Descriptor instead.
 func (*FlowSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FlowSeries) GetTrial() int32 {
@@ -2841,7 +2988,7 @@ type Column struct {
 
 func (x *Column) Reset() {
 	*x = Column{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2853,7 +3000,7 @@ func (x *Column) String() string {
 func (*Column) ProtoMessage() {}
 
 func (x *Column) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2866,7 +3013,7 @@ func (x *Column) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Column.ProtoReflect.Descriptor instead.
 func (*Column) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Column) GetValues() []float64 {
@@ -2913,7 +3060,7 @@ type ChannelSeries struct {
 
 func (x *ChannelSeries) Reset() {
 	*x = ChannelSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +3072,7 @@ func (x *ChannelSeries) String() string {
 func (*ChannelSeries) ProtoMessage() {}
 
 func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +3085,7 @@ func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelSeries.ProtoReflect.Descriptor instead.
 func (*ChannelSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ChannelSeries) GetFrom() string {
@@ -3016,7 +3163,7 @@ type TelemetrySeries struct {
 
 func (x *TelemetrySeries) Reset() {
 	*x = TelemetrySeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3028,7 +3175,7 @@ func (x *TelemetrySeries) String() string {
 func (*TelemetrySeries) ProtoMessage() {}
 
 func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3041,7 +3188,7 @@ func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySeries.ProtoReflect.Descriptor instead.
 func (*TelemetrySeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TelemetrySeries) GetNode() string {
@@ -3118,7 +3265,7 @@ type GetAttemptRequest struct {
 
 func (x *GetAttemptRequest) Reset() {
 	*x = GetAttemptRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3130,7 +3277,7 @@ func (x *GetAttemptRequest) String() string {
 func (*GetAttemptRequest) ProtoMessage() {}
 
 func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3143,7 +3290,7 @@ func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptRequest.ProtoReflect.Descriptor instead.
 func (*GetAttemptRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetAttemptRequest) GetRunId() string {
@@ -3187,7 +3334,7 @@ type GetAttemptResponse struct {
 
 func (x *GetAttemptResponse) Reset() {
 	*x = GetAttemptResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +3346,7 @@ func (x *GetAttemptResponse) String() string {
 func (*GetAttemptResponse) ProtoMessage() {}
 
 func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +3359,7 @@ func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptResponse.ProtoReflect.Descriptor instead.
 func (*GetAttemptResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetAttemptResponse) GetRun() *Run {
@@ -3315,7 +3462,7 @@ type Breach struct {
 
 func (x *Breach) Reset() {
 	*x = Breach{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3327,7 +3474,7 @@ func (x *Breach) String() string {
 func (*Breach) ProtoMessage() {}
 
 func (x *Breach) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3340,7 +3487,7 @@ func (x *Breach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Breach.ProtoReflect.Descriptor instead.
 func (*Breach) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Breach) GetAt() *timestamppb.Timestamp {
@@ -3415,7 +3562,7 @@ type FlowRow struct {
 
 func (x *FlowRow) Reset() {
 	*x = FlowRow{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3427,7 +3574,7 @@ func (x *FlowRow) String() string {
 func (*FlowRow) ProtoMessage() {}
 
 func (x *FlowRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3440,7 +3587,7 @@ func (x *FlowRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRow.ProtoReflect.Descriptor instead.
 func (*FlowRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FlowRow) GetFlow() int32 {
@@ -3560,7 +3707,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3572,7 +3719,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3585,7 +3732,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListRecordsRequest) GetRunId() string {
@@ -3627,7 +3774,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3639,7 +3786,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3652,7 +3799,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListRecordsResponse) GetJournals() []*StoredJournal {
@@ -3682,7 +3829,7 @@ type StoredJournal struct {
 
 func (x *StoredJournal) Reset() {
 	*x = StoredJournal{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3694,7 +3841,7 @@ func (x *StoredJournal) String() string {
 func (*StoredJournal) ProtoMessage() {}
 
 func (x *StoredJournal) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3707,7 +3854,7 @@ func (x *StoredJournal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredJournal.ProtoReflect.Descriptor instead.
 func (*StoredJournal) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StoredJournal) GetNode() string {
@@ -3758,7 +3905,7 @@ type StoredRecord struct {
 
 func (x *StoredRecord) Reset() {
 	*x = StoredRecord{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3770,7 +3917,7 @@ func (x *StoredRecord) String() string {
 func (*StoredRecord) ProtoMessage() {}
 
 func (x *StoredRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3783,7 +3930,7 @@ func (x *StoredRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredRecord.ProtoReflect.Descriptor instead.
 func (*StoredRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StoredRecord) GetSeq() int64 {
@@ -3833,7 +3980,7 @@ type ImportCampaignRequest struct {
 
 func (x *ImportCampaignRequest) Reset() {
 	*x = ImportCampaignRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3845,7 +3992,7 @@ func (x *ImportCampaignRequest) String() string {
 func (*ImportCampaignRequest) ProtoMessage() {}
 
 func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3858,7 +4005,7 @@ func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignRequest.ProtoReflect.Descriptor instead.
 func (*ImportCampaignRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ImportCampaignRequest) GetContent() []byte {
@@ -3898,7 +4045,7 @@ type ImportCampaignResponse struct {
 
 func (x *ImportCampaignResponse) Reset() {
 	*x = ImportCampaignResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3910,7 +4057,7 @@ func (x *ImportCampaignResponse) String() string {
 func (*ImportCampaignResponse) ProtoMessage() {}
 
 func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3923,7 +4070,7 @@ func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignResponse.ProtoReflect.Descriptor instead.
 func (*ImportCampaignResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ImportCampaignResponse) GetImported() *ImportedCampaign {
@@ -3948,7 +4095,7 @@ type ImportOrigin struct {
 
 func (x *ImportOrigin) Reset() {
 	*x = ImportOrigin{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3960,7 +4107,7 @@ func (x *ImportOrigin) String() string {
 func (*ImportOrigin) ProtoMessage() {}
 
 func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3973,7 +4120,7 @@ func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportOrigin.ProtoReflect.Descriptor instead.
 func (*ImportOrigin) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ImportOrigin) GetCampaignId() string {
@@ -4036,7 +4183,7 @@ type ImportedCampaign struct {
 
 func (x *ImportedCampaign) Reset() {
 	*x = ImportedCampaign{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4048,7 +4195,7 @@ func (x *ImportedCampaign) String() string {
 func (*ImportedCampaign) ProtoMessage() {}
 
 func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4061,7 +4208,7 @@ func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportedCampaign.ProtoReflect.Descriptor instead.
 func (*ImportedCampaign) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ImportedCampaign) GetImported() *ImportOrigin {
@@ -4142,7 +4289,7 @@ type ListImportsRequest struct {
 
 func (x *ListImportsRequest) Reset() {
 	*x = ListImportsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[39]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4154,7 +4301,7 @@ func (x *ListImportsRequest) String() string {
 func (*ListImportsRequest) ProtoMessage() {}
 
 func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[39]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4167,7 +4314,7 @@ func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsRequest.ProtoReflect.Descriptor instead.
 func (*ListImportsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{39}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{40}
 }
 
 type ListImportsResponse struct {
@@ -4179,7 +4326,7 @@ type ListImportsResponse struct {
 
 func (x *ListImportsResponse) Reset() {
 	*x = ListImportsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[40]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4191,7 +4338,7 @@ func (x *ListImportsResponse) String() string {
 func (*ListImportsResponse) ProtoMessage() {}
 
 func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[40]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4204,7 +4351,7 @@ func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsResponse.ProtoReflect.Descriptor instead.
 func (*ListImportsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{40}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListImportsResponse) GetImports() []*ImportedCampaign {
@@ -4223,7 +4370,7 @@ type RemoveImportRequest struct {
 
 func (x *RemoveImportRequest) Reset() {
 	*x = RemoveImportRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[41]
+	mi := &file_linktrial_v1_result_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4235,7 +4382,7 @@ func (x *RemoveImportRequest) String() string {
 func (*RemoveImportRequest) ProtoMessage() {}
 
 func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[41]
+	mi := &file_linktrial_v1_result_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4248,7 +4395,7 @@ func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportRequest.ProtoReflect.Descriptor instead.
 func (*RemoveImportRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{41}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RemoveImportRequest) GetCampaignId() string {
@@ -4266,7 +4413,7 @@ type RemoveImportResponse struct {
 
 func (x *RemoveImportResponse) Reset() {
 	*x = RemoveImportResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[42]
+	mi := &file_linktrial_v1_result_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4278,7 +4425,7 @@ func (x *RemoveImportResponse) String() string {
 func (*RemoveImportResponse) ProtoMessage() {}
 
 func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[42]
+	mi := &file_linktrial_v1_result_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4291,7 +4438,7 @@ func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportResponse.ProtoReflect.Descriptor instead.
 func (*RemoveImportResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{42}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{43}
 }
 
 var File_linktrial_v1_result_proto protoreflect.FileDescriptor
@@ -4390,7 +4537,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"\b_ci_highB\x11\n" +
 	"\x0f_change_percentB\t\n" +
-	"\a_p_holm\"\xce\x05\n" +
+	"\a_p_holm\"\x8d\x06\n" +
 	"\n" +
 	"RunSummary\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12\x1f\n" +
@@ -4420,7 +4567,15 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\thost_note\x18\x10 \x01(\tR\bhostNote\x126\n" +
 	"\bimported\x18\x11 \x01(\v2\x1a.linktrial.v1.ImportOriginR\bimported\x12\x14\n" +
 	"\x05notes\x18\x12 \x03(\tR\x05notes\x12\x12\n" +
-	"\x04rule\x18\x13 \x01(\tR\x04rule\"L\n" +
+	"\x04rule\x18\x13 \x01(\tR\x04rule\x12=\n" +
+	"\frequirements\x18\x14 \x03(\v2\x19.linktrial.v1.RequirementR\frequirements\"\xba\x01\n" +
+	"\vRequirement\x12\x14\n" +
+	"\x05entry\x18\x01 \x01(\x05R\x05entry\x12\x14\n" +
+	"\x05label\x18\x02 \x01(\tR\x05label\x127\n" +
+	"\aoutcome\x18\x03 \x01(\x0e2\x1d.linktrial.v1.RequiredOutcomeR\aoutcome\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x1c\n" +
+	"\ttreatment\x18\x05 \x01(\tR\ttreatment\x12\x14\n" +
+	"\x05probe\x18\x06 \x01(\tR\x05probe\"L\n" +
 	"\x04Lead\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x18\n" +
@@ -4795,7 +4950,12 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x13RemoveImportRequest\x12\x1f\n" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
 	"campaignId\"\x16\n" +
-	"\x14RemoveImportResponse*\xd5\x01\n" +
+	"\x14RemoveImportResponse*\x89\x01\n" +
+	"\x0fRequiredOutcome\x12 \n" +
+	"\x1cREQUIRED_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15REQUIRED_OUTCOME_PASS\x10\x01\x12\x19\n" +
+	"\x15REQUIRED_OUTCOME_FAIL\x10\x02\x12\x1e\n" +
+	"\x1aREQUIRED_OUTCOME_UNDECIDED\x10\x03*\xd5\x01\n" +
 	"\fPointVerdict\x12\x1d\n" +
 	"\x19POINT_VERDICT_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17POINT_VERDICT_SUCCEEDED\x10\x01\x12\x18\n" +
@@ -4829,124 +4989,128 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_result_proto_rawDescData
 }
 
-var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_linktrial_v1_result_proto_goTypes = []any{
-	(PointVerdict)(0),              // 0: linktrial.v1.PointVerdict
-	(*ListFormatsRequest)(nil),     // 1: linktrial.v1.ListFormatsRequest
-	(*ListFormatsResponse)(nil),    // 2: linktrial.v1.ListFormatsResponse
-	(*Format)(nil),                 // 3: linktrial.v1.Format
-	(*ListCampaignsRequest)(nil),   // 4: linktrial.v1.ListCampaignsRequest
-	(*ListCampaignsResponse)(nil),  // 5: linktrial.v1.ListCampaignsResponse
-	(*Campaign)(nil),               // 6: linktrial.v1.Campaign
-	(*SummarizeRequest)(nil),       // 7: linktrial.v1.SummarizeRequest
-	(*SummarizeResponse)(nil),      // 8: linktrial.v1.SummarizeResponse
-	(*CampaignDifference)(nil),     // 9: linktrial.v1.CampaignDifference
-	(*RunSummary)(nil),             // 10: linktrial.v1.RunSummary
-	(*Lead)(nil),                   // 11: linktrial.v1.Lead
-	(*ProbeSummary)(nil),           // 12: linktrial.v1.ProbeSummary
-	(*AxisValue)(nil),              // 13: linktrial.v1.AxisValue
-	(*TreatmentSummary)(nil),       // 14: linktrial.v1.TreatmentSummary
-	(*Delivery)(nil),               // 15: linktrial.v1.Delivery
-	(*PublishedValue)(nil),         // 16: linktrial.v1.PublishedValue
-	(*Points)(nil),                 // 17: linktrial.v1.Points
-	(*SweepRequest)(nil),           // 18: linktrial.v1.SweepRequest
-	(*SweepResponse)(nil),          // 19: linktrial.v1.SweepResponse
-	(*SweepPanel)(nil),             // 20: linktrial.v1.SweepPanel
-	(*SweepCurve)(nil),             // 21: linktrial.v1.SweepCurve
-	(*SeriesRequest)(nil),          // 22: linktrial.v1.SeriesRequest
-	(*SeriesResponse)(nil),         // 23: linktrial.v1.SeriesResponse
-	(*FlowSeries)(nil),             // 24: linktrial.v1.FlowSeries
-	(*Column)(nil),                 // 25: linktrial.v1.Column
-	(*ChannelSeries)(nil),          // 26: linktrial.v1.ChannelSeries
-	(*TelemetrySeries)(nil),        // 27: linktrial.v1.TelemetrySeries
-	(*GetAttemptRequest)(nil),      // 28: linktrial.v1.GetAttemptRequest
-	(*GetAttemptResponse)(nil),     // 29: linktrial.v1.GetAttemptResponse
-	(*Breach)(nil),                 // 30: linktrial.v1.Breach
-	(*FlowRow)(nil),                // 31: linktrial.v1.FlowRow
-	(*ListRecordsRequest)(nil),     // 32: linktrial.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 33: linktrial.v1.ListRecordsResponse
-	(*StoredJournal)(nil),          // 34: linktrial.v1.StoredJournal
-	(*StoredRecord)(nil),           // 35: linktrial.v1.StoredRecord
-	(*ImportCampaignRequest)(nil),  // 36: linktrial.v1.ImportCampaignRequest
-	(*ImportCampaignResponse)(nil), // 37: linktrial.v1.ImportCampaignResponse
-	(*ImportOrigin)(nil),           // 38: linktrial.v1.ImportOrigin
-	(*ImportedCampaign)(nil),       // 39: linktrial.v1.ImportedCampaign
-	(*ListImportsRequest)(nil),     // 40: linktrial.v1.ListImportsRequest
-	(*ListImportsResponse)(nil),    // 41: linktrial.v1.ListImportsResponse
-	(*RemoveImportRequest)(nil),    // 42: linktrial.v1.RemoveImportRequest
-	(*RemoveImportResponse)(nil),   // 43: linktrial.v1.RemoveImportResponse
-	nil,                            // 44: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil),  // 45: google.protobuf.Timestamp
-	(RunState)(0),                  // 46: linktrial.v1.RunState
-	(*Run)(nil),                    // 47: linktrial.v1.Run
-	(*TrialRow)(nil),               // 48: linktrial.v1.TrialRow
+	(RequiredOutcome)(0),           // 0: linktrial.v1.RequiredOutcome
+	(PointVerdict)(0),              // 1: linktrial.v1.PointVerdict
+	(*ListFormatsRequest)(nil),     // 2: linktrial.v1.ListFormatsRequest
+	(*ListFormatsResponse)(nil),    // 3: linktrial.v1.ListFormatsResponse
+	(*Format)(nil),                 // 4: linktrial.v1.Format
+	(*ListCampaignsRequest)(nil),   // 5: linktrial.v1.ListCampaignsRequest
+	(*ListCampaignsResponse)(nil),  // 6: linktrial.v1.ListCampaignsResponse
+	(*Campaign)(nil),               // 7: linktrial.v1.Campaign
+	(*SummarizeRequest)(nil),       // 8: linktrial.v1.SummarizeRequest
+	(*SummarizeResponse)(nil),      // 9: linktrial.v1.SummarizeResponse
+	(*CampaignDifference)(nil),     // 10: linktrial.v1.CampaignDifference
+	(*RunSummary)(nil),             // 11: linktrial.v1.RunSummary
+	(*Requirement)(nil),            // 12: linktrial.v1.Requirement
+	(*Lead)(nil),                   // 13: linktrial.v1.Lead
+	(*ProbeSummary)(nil),           // 14: linktrial.v1.ProbeSummary
+	(*AxisValue)(nil),              // 15: linktrial.v1.AxisValue
+	(*TreatmentSummary)(nil),       // 16: linktrial.v1.TreatmentSummary
+	(*Delivery)(nil),               // 17: linktrial.v1.Delivery
+	(*PublishedValue)(nil),         // 18: linktrial.v1.PublishedValue
+	(*Points)(nil),                 // 19: linktrial.v1.Points
+	(*SweepRequest)(nil),           // 20: linktrial.v1.SweepRequest
+	(*SweepResponse)(nil),          // 21: linktrial.v1.SweepResponse
+	(*SweepPanel)(nil),             // 22: linktrial.v1.SweepPanel
+	(*SweepCurve)(nil),             // 23: linktrial.v1.SweepCurve
+	(*SeriesRequest)(nil),          // 24: linktrial.v1.SeriesRequest
+	(*SeriesResponse)(nil),         // 25: linktrial.v1.SeriesResponse
+	(*FlowSeries)(nil),             // 26: linktrial.v1.FlowSeries
+	(*Column)(nil),                 // 27: linktrial.v1.Column
+	(*ChannelSeries)(nil),          // 28: linktrial.v1.ChannelSeries
+	(*TelemetrySeries)(nil),        // 29: linktrial.v1.TelemetrySeries
+	(*GetAttemptRequest)(nil),      // 30: linktrial.v1.GetAttemptRequest
+	(*GetAttemptResponse)(nil),     // 31: linktrial.v1.GetAttemptResponse
+	(*Breach)(nil),                 // 32: linktrial.v1.Breach
+	(*FlowRow)(nil),                // 33: linktrial.v1.FlowRow
+	(*ListRecordsRequest)(nil),     // 34: linktrial.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 35: linktrial.v1.ListRecordsResponse
+	(*StoredJournal)(nil),          // 36: linktrial.v1.StoredJournal
+	(*StoredRecord)(nil),           // 37: linktrial.v1.StoredRecord
+	(*ImportCampaignRequest)(nil),  // 38: linktrial.v1.ImportCampaignRequest
+	(*ImportCampaignResponse)(nil), // 39: linktrial.v1.ImportCampaignResponse
+	(*ImportOrigin)(nil),           // 40: linktrial.v1.ImportOrigin
+	(*ImportedCampaign)(nil),       // 41: linktrial.v1.ImportedCampaign
+	(*ListImportsRequest)(nil),     // 42: linktrial.v1.ListImportsRequest
+	(*ListImportsResponse)(nil),    // 43: linktrial.v1.ListImportsResponse
+	(*RemoveImportRequest)(nil),    // 44: linktrial.v1.RemoveImportRequest
+	(*RemoveImportResponse)(nil),   // 45: linktrial.v1.RemoveImportResponse
+	nil,                            // 46: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil),  // 47: google.protobuf.Timestamp
+	(RunState)(0),                  // 48: linktrial.v1.RunState
+	(*Run)(nil),                    // 49: linktrial.v1.Run
+	(*TrialRow)(nil),               // 50: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
-	3,  // 0: linktrial.v1.ListFormatsResponse.formats:type_name -> linktrial.v1.Format
-	6,  // 1: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	45, // 2: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	45, // 3: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
-	45, // 4: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
-	46, // 5: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
-	10, // 6: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
-	9,  // 7: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
-	47, // 8: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
-	13, // 9: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
-	14, // 10: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
-	17, // 11: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
-	12, // 12: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
-	11, // 13: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
-	38, // 14: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
-	16, // 15: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedValue
-	15, // 16: linktrial.v1.TreatmentSummary.delivery:type_name -> linktrial.v1.Delivery
-	0,  // 17: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	44, // 18: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
-	20, // 19: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
-	21, // 20: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
-	24, // 21: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
-	26, // 22: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
-	27, // 23: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
-	25, // 24: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	47, // 25: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	48, // 26: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
-	31, // 27: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	30, // 28: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
-	12, // 29: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
-	45, // 30: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
-	34, // 31: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
-	35, // 32: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
-	45, // 33: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
-	39, // 34: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
-	45, // 35: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
-	38, // 36: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
-	45, // 37: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
-	39, // 38: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
-	4,  // 39: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	7,  // 40: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	18, // 41: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	22, // 42: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	28, // 43: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	32, // 44: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
-	36, // 45: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
-	1,  // 46: linktrial.v1.ResultService.ListFormats:input_type -> linktrial.v1.ListFormatsRequest
-	40, // 47: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
-	42, // 48: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
-	5,  // 49: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	8,  // 50: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	19, // 51: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	23, // 52: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	29, // 53: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	33, // 54: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
-	37, // 55: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
-	2,  // 56: linktrial.v1.ResultService.ListFormats:output_type -> linktrial.v1.ListFormatsResponse
-	41, // 57: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
-	43, // 58: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
-	49, // [49:59] is the sub-list for method output_type
-	39, // [39:49] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	4,  // 0: linktrial.v1.ListFormatsResponse.formats:type_name -> linktrial.v1.Format
+	7,  // 1: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
+	47, // 2: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	47, // 3: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	47, // 4: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
+	48, // 5: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
+	11, // 6: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
+	10, // 7: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
+	49, // 8: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	15, // 9: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
+	16, // 10: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
+	19, // 11: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
+	14, // 12: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
+	13, // 13: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
+	40, // 14: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
+	12, // 15: linktrial.v1.RunSummary.requirements:type_name -> linktrial.v1.Requirement
+	0,  // 16: linktrial.v1.Requirement.outcome:type_name -> linktrial.v1.RequiredOutcome
+	18, // 17: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedValue
+	17, // 18: linktrial.v1.TreatmentSummary.delivery:type_name -> linktrial.v1.Delivery
+	1,  // 19: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
+	46, // 20: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	22, // 21: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
+	23, // 22: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
+	26, // 23: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
+	28, // 24: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
+	29, // 25: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
+	27, // 26: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
+	49, // 27: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	50, // 28: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	33, // 29: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
+	32, // 30: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
+	14, // 31: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
+	47, // 32: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	36, // 33: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
+	37, // 34: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
+	47, // 35: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
+	41, // 36: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
+	47, // 37: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
+	40, // 38: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
+	47, // 39: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
+	41, // 40: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
+	5,  // 41: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	8,  // 42: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	20, // 43: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	24, // 44: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	30, // 45: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	34, // 46: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
+	38, // 47: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
+	2,  // 48: linktrial.v1.ResultService.ListFormats:input_type -> linktrial.v1.ListFormatsRequest
+	42, // 49: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
+	44, // 50: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
+	6,  // 51: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	9,  // 52: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	21, // 53: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	25, // 54: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	31, // 55: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	35, // 56: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
+	39, // 57: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
+	3,  // 58: linktrial.v1.ResultService.ListFormats:output_type -> linktrial.v1.ListFormatsResponse
+	43, // 59: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
+	45, // 60: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
+	51, // [51:61] is the sub-list for method output_type
+	41, // [41:51] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -4956,16 +5120,16 @@ func file_linktrial_v1_result_proto_init() {
 	}
 	file_linktrial_v1_operator_proto_init()
 	file_linktrial_v1_result_proto_msgTypes[8].OneofWrappers = []any{}
-	file_linktrial_v1_result_proto_msgTypes[11].OneofWrappers = []any{}
-	file_linktrial_v1_result_proto_msgTypes[13].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[12].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[14].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   44,
+			NumEnums:      2,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -120,3 +120,18 @@ valid: {clock_step: [100 ms]}
   expect([v.probes, v.valid]).toEqual([undefined, undefined])
   expect(v.inText.map((x) => x.what)).toEqual(['2 probes', 'rules of validity: clock_step'])
 })
+
+it('keeps what a plan requires when other keys are edited', () => {
+  const text = `name: a
+limits: {connect: 10s}
+require:
+  - {treatment: haul, average: {at_least: 100 KB/s}}   # the director's
+  - {failures: {at_most: 30 %}}
+capture: true
+`
+  const view = viewOf(readText(text))
+  expect([view.required?.map((r) => r.line), view.inText]).toEqual([[4, 5], []])
+  // Other keys go where plans have them, and the requirements stay as they were written.
+  expect(edit(text, ['control'], 'in-band')).toBe(text.replace('capture', 'control: in-band\ncapture'))
+  expect(edit(text, ['valid'], { host: '3 %' })).toBe(text.replace('require', 'valid: {host: 3 %}\nrequire'))
+})

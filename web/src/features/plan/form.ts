@@ -1,6 +1,7 @@
 // What the form shows of a plan's text. What it does not know stays in the
 // text, and the form says where.
 import { probesOf, validOf, type ProbeView, type ValidView } from './conditions'
+import { requiredOf, type RequiredView } from './require'
 import { lineOf, locked, type Path, type PlanText } from './text'
 import { flat, isPlain, plain, shown, typed, type Plain } from './values'
 
@@ -45,6 +46,7 @@ export interface PlanView {
   sweep: AxisView[] | undefined
   probes: ProbeView[] | undefined
   valid: ValidView | undefined
+  required: RequiredView[] | undefined
   iterations: string
   order: string
   seed: string
@@ -78,6 +80,7 @@ const tells: Record<string, (v: unknown) => string> = {
   mixes: (v) => `${count(v, 'mix', 'mixes')} of treatments`,
   probes: (v) => count(v, 'probe', 'probes'),
   valid: (v) => `rules of validity: ${Object.keys(plain(v)).join(', ')}`,
+  require: (v) => count(v, 'requirement', 'requirements'),
   exclude: (v) => `${count(v, 'combination', 'combinations')} left out`,
   published: (v) => `values of ${shown(plain(v).source) || 'a paper'}`,
   sweep: () => 'parameters that vary together',
@@ -102,6 +105,7 @@ export function viewOf(p: PlanText): PlanView {
     sweep: axes(p, v.sweep),
     probes: probesOf(p, v.probes),
     valid: validOf(p, v.valid),
+    required: requiredOf(p, v.require),
     iterations: shown(v.iterations),
     order: shown(v.order),
     seed: shown(v.seed),
@@ -121,6 +125,7 @@ export function viewOf(p: PlanText): PlanView {
     sweep: view.sweep,
     probes: view.probes,
     valid: view.valid,
+    require: view.required,
     limits: view.limits,
   }
   for (const key of Object.keys(tells)) {

@@ -40,6 +40,7 @@ export const keys = [
   'seed',
   'limits',
   'valid',
+  'require',
   'control',
   'control_share',
   'sample_interval',

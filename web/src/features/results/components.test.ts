@@ -3,7 +3,12 @@ import { mount } from '@vue/test-utils'
 import { describe, expect, it } from 'vitest'
 import { readView } from './view'
 import { summaryOf } from './fixture'
-import { BreachSchema, GetAttemptResponseSchema } from '@/gen/linktrial/v1/result_pb'
+import {
+  BreachSchema,
+  GetAttemptResponseSchema,
+  RequiredOutcome,
+  RequirementSchema,
+} from '@/gen/linktrial/v1/result_pb'
 import { looks } from '@/lib/palette'
 import RunConclusions from './RunConclusions.vue'
 import AttemptFacts from './AttemptFacts.vue'
@@ -51,6 +56,43 @@ describe('the table', () => {
     const names = mount(TableTab, { props: { ...tab, runs: [relayed] }, global }).findAll('td.name')
     expect(names[0]!.text()).toContain('passes split 1.0.0 at the relay')
     expect(names[1]!.text()).not.toContain('passes')
+  })
+  it('says of each requirement whether the run passes it, and why', () => {
+    const judged = summaryOf({ id: 'c' })
+    judged.requirements = [
+      [RequiredOutcome.PASS, 'average 139 KB/s, 120 to 158 KB/s at 95 %, at least 100 KB/s required'],
+      [RequiredOutcome.FAIL, 'failed 50 %, 24 to 76 % at 95 %, at most 5 % required'],
+      [RequiredOutcome.UNDECIDED, 'average, at least 1 KB/s required; no valid trial'],
+    ].map(([outcome, text]) =>
+      create(RequirementSchema, {
+        label: 'CUBIC',
+        treatment: 'cubic',
+        outcome: outcome as RequiredOutcome,
+        text: text as string,
+      }),
+    )
+    const w = mount(TableTab, { props: { ...tab, runs: [run, judged] }, global }).find('[aria-label="Requirements"]')
+    expect(w.findAll('h3').map((h) => h.text())).toEqual(['Place t1 · Radio r1'])
+    expect(w.findAll('li').map((l) => l.text().replace(/\s+/g, ' '))).toEqual([
+      '✓ pass CUBIC: average 139 KB/s, 120 to 158 KB/s at 95 %, at least 100 KB/s required',
+      '✕ fail CUBIC: failed 50 %, 24 to 76 % at 95 %, at most 5 % required',
+      '? undecided CUBIC: average, at least 1 KB/s required; no valid trial',
+    ])
+    // What is hidden is required all the same; without requirements there is no list.
+    const hidden = { ...tab, runs: [judged], view: { ...tab.view, hidden: ['cubic'] } }
+    expect(mount(TableTab, { props: hidden, global }).findAll('[aria-label="Requirements"] li')).toHaveLength(3)
+    expect(mount(TableTab, { props: tab, global }).find('[aria-label="Requirements"]').exists()).toBe(false)
+  })
+  it('shows the requirements of the first runs, and more on request', async () => {
+    const many = Array.from({ length: 14 }, (_, i) => {
+      const r = summaryOf({ id: `r${i}` })
+      r.requirements = [create(RequirementSchema, { label: 'UDT', outcome: RequiredOutcome.PASS, text: 'x' })]
+      return r
+    })
+    const w = mount(TableTab, { props: { ...tab, runs: many }, global })
+    expect(w.findAll('[aria-label="Requirements"] li')).toHaveLength(12)
+    await w.find('[aria-label="Requirements"] button').trigger('click')
+    expect(w.findAll('[aria-label="Requirements"] li')).toHaveLength(14)
   })
   it('asks for the order by a column', async () => {
     const w = mount(TableTab, { props: tab, global })
