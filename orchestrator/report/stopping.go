@@ -163,14 +163,13 @@ func concludeStopping(t *RunTable) (string, Lead) {
 	default:
 		begin += "has found beaten " + strings.Join(names, ", ")
 	}
-	lead := Lead{Text: strings.TrimSuffix(begin, ".")}
 	if first < 0 {
 		if len(names) > 0 {
 			begin += "; of the others it decides nothing"
 		}
 		return begin + ".", Lead{Text: "the rule decides no first treatment"}
 	}
-	lead = Lead{Text: wording.Clean(t.Rows[first].Label) + " delivers sooner than all others: decided", Leader: wording.Clean(t.Rows[first].Label), Decided: true}
+	lead := Lead{Text: wording.Clean(t.Rows[first].Label) + " delivers sooner than all others: decided", Leader: wording.Clean(t.Rows[first].Label), Decided: true}
 	if next >= 0 && c != nil && c.Ratio != nil {
 		begin += fmt.Sprintf(". It takes %s of the time of the next, %s%s", wording.Number(c.Ratio), wording.Clean(t.Rows[next].Label), c.basis())
 	}
