@@ -302,7 +302,7 @@ func (b *boot) report(passed time.Duration) {
 	b.runner.virtual += passed
 	if b.sheet >= 0 && b.sheet < b.count {
 		r := &b.results[b.first+b.sheet]
-		r.Ended, r.attempts = b.counter.ended, b.counter.attempts
+		r.Ended, r.notNeeded, r.attempts = b.counter.ended, b.counter.notNeeded, b.counter.attempts
 	}
 	if b.cfg.Progress == nil {
 		return
@@ -311,6 +311,7 @@ func (b *boot) report(passed time.Duration) {
 	for i := range b.results {
 		p.Trials += b.results[i].Trials
 		p.TrialsEnded += b.results[i].Ended
+		p.TrialsNotNeeded += b.results[i].notNeeded
 		if b.results[i].ended() {
 			p.SheetsEnded++
 		} else {

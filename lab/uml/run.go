@@ -99,7 +99,8 @@ type SheetResult struct {
 	Trials int // in the sheet
 	Ended  int // with a terminal record
 
-	attempts int // of the trial under way
+	notNeeded int // of Ended: left out by a rule to stop by
+	attempts  int // of the trial under way
 
 	// Err is why the run did not complete: [ErrHung], [ErrDied], or an
 	// error of the guest. Nil also when trials failed.
@@ -343,6 +344,6 @@ func (r *runner) collect(i int) error {
 	if err := hold(r.journal(i, radio.RoleClient)).read(c.take); err != nil {
 		return err
 	}
-	res.Ended = c.ended
+	res.Ended, res.notNeeded = c.ended, c.notNeeded
 	return nil
 }

@@ -184,20 +184,30 @@ func admitTrial(ctx context.Context, q *campaigndb.Queries, r *campaigndb.RunFor
 	if c.Trial < 0 || c.Trial >= int(r.Trials) {
 		return false, noTrial("it has no trial %d; its trials are 0 to %d", c.Trial, r.Trials-1)
 	}
-	verdict, err := q.TrialVerdict(ctx, campaigndb.TrialVerdictParams{RunID: r.ID, Trial: int32(c.Trial)})
+	t, err := q.TrialVerdict(ctx, campaigndb.TrialVerdictParams{RunID: r.ID, Trial: int32(c.Trial)})
 	if err != nil {
 		return false, err
 	}
 	switch {
-	case c.Kind == runcommand.Skip && verdict != nil:
-		return false, refuse("trial %d has ended already (%s)", c.Trial, *verdict)
-	case c.Kind == runcommand.Repeat && verdict == nil:
+	case c.Kind == runcommand.Skip && t.Verdict != nil:
+		return false, refuse("trial %d has ended already (%s)", c.Trial, outcome(&t))
+	case c.Kind == runcommand.Repeat && t.Verdict == nil:
 		return false, refuse("trial %d has not ended yet", c.Trial)
+	case c.Kind == runcommand.Repeat && t.NotNeeded:
+		return false, refuse("trial %d is not needed: the plan's rule to stop by has ended it", c.Trial)
 	}
 	same := slices.ContainsFunc(earlier, func(x CommandState) bool {
 		return x.Kind == c.Kind && x.Trial != nil && int(*x.Trial) == c.Trial && pending(&x)
 	})
 	return !same, nil
+}
+
+// outcome is how a trial has ended.
+func outcome(t *campaigndb.TrialVerdictRow) string {
+	if t.NotNeeded {
+		return "not needed"
+	}
+	return *t.Verdict
 }
 
 // CommandState is a command with what became of it.

@@ -102,7 +102,11 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 	case *journal.AttemptEnded:
 		return d.attemptEnded(ctx, r, b)
 	case *journal.TrialEnded:
-		n, err := d.q.EndTrial(ctx, ingestdb.EndTrialParams{RunID: d.run, Trial: int32(b.Trial), Verdict: string(b.Verdict)})
+		notNeeded := b.Reason == journal.ReasonNotNeeded
+		if notNeeded && (b.Attempts > 0 || b.Verdict != journal.Aborted) {
+			return d.refuse("trial %d is not needed, and has %d attempts and the verdict %s", b.Trial, b.Attempts, b.Verdict)
+		}
+		n, err := d.q.EndTrial(ctx, ingestdb.EndTrialParams{RunID: d.run, Trial: int32(b.Trial), Verdict: string(b.Verdict), NotNeeded: notNeeded})
 		if err == nil && n == 0 {
 			return d.refuse("trial %d has ended already, or the run has no such trial", b.Trial)
 		}

@@ -311,10 +311,10 @@ func TestRepeatedTrial(t *testing.T) {
 		delivered = len(j.Records)
 		v, err := campaigndb.New(s).TrialVerdict(t.Context(), campaigndb.TrialVerdictParams{RunID: run, Trial: 0})
 		require.NoError(t, err)
-		if v == nil {
+		if v.Verdict == nil {
 			return ""
 		}
-		return *v
+		return *v.Verdict
 	}
 	trial := 0
 	j.Start(sheet, 0, 1)
@@ -423,4 +423,28 @@ func TestCancelled(t *testing.T) {
 	committed, err := in.Deliver(t.Context(), run, "client", nil)
 	require.NoError(t, err)
 	require.Zero(t, committed)
+}
+
+// What the plan's rule to stop by leaves out is kept as such; a record that says so of a trial
+// that has run is refused.
+func TestTrialsThatAreNotNeeded(t *testing.T) {
+	s, url := open(t)
+	sheet := storetest.Sheet(3)
+	run := storetest.AddRun(t, s, "stop", sheet)
+	in := ingest.New(ingest.Config{Store: s})
+	j := storetest.NewJournal(run, radio.RoleClient)
+	j.Begin(sheet)
+	j.Add(journal.TypeTrialEnded, journal.TrialEnded{Trial: 0, Verdict: journal.Aborted, Reason: journal.ReasonNotNeeded})
+	j.Add(journal.TypeTrialEnded, journal.TrialEnded{Trial: 1, Verdict: journal.Aborted, Reason: journal.ReasonSkipped})
+	j.Add(journal.TypeTrialEnded, journal.TrialEnded{Trial: 2, Verdict: journal.Failed, Reason: journal.ReasonNotNeeded})
+	_, err := in.Deliver(t.Context(), run, "client", batch(j, 1, len(j.Records)))
+	require.NoError(t, err)
+	all, err := s.Trials(t.Context(), run)
+	require.NoError(t, err)
+	require.Equal(t, []bool{true, false, false}, []bool{all[0].NotNeeded, all[1].NotNeeded, all[2].NotNeeded})
+	require.True(t, *all[0].Verdict == "aborted" && *all[1].Verdict == "aborted" && all[2].Verdict == nil)
+	require.Contains(t, tables(t, url)["journal"], "trial 2 is not needed, and has 0 attempts and the verdict failed")
+	o, err := s.RunOverview(t.Context(), run)
+	require.NoError(t, err)
+	require.Equal(t, []int32{2, 1}, []int32{o.TrialsEnded, o.TrialsNotNeeded})
 }

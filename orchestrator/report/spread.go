@@ -133,7 +133,7 @@ func pairsOf(r *Run, reference, treatment string) (pairs []stats.Pair, iteration
 	for k, name := range []string{reference, treatment} {
 		ended[k] = map[int]bool{}
 		for i := range r.Trials {
-			if t := &r.Trials[i]; t.Treatment == name {
+			if t := &r.Trials[i]; t.Treatment == name && !r.NotNeeded(t) {
 				trials[k] = append(trials[k], t)
 				if t.Verdict != "" {
 					ended[k][t.Iteration] = true

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -218,10 +219,15 @@ func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "get run", err)
 	}
+	notNeeded, err := rpcdb.New(s.cfg.Store).NotNeededTrials(ctx, id)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "get run", err)
+	}
 	out := &linktrialv1.GetRunResponse{Run: s.run(overview), Sheet: encoded}
 	out.Run.Settings = sheet.Cell.Words()
 	for _, t := range r.Trials {
 		row := &linktrialv1.TrialRow{Trial: int32(t.Index), Iteration: int32(t.Iteration), Treatment: t.Treatment, Verdict: string(t.Verdict)}
+		_, row.NotNeeded = slices.BinarySearch(notNeeded, int32(t.Index))
 		for i := range t.Attempts {
 			row.Attempts = append(row.Attempts, reply.Attempt(&t.Attempts[i]))
 		}

@@ -106,7 +106,7 @@ type watched struct {
 	progress      *linktrialv1.Progress
 	noContact     map[string]time.Time            // when it was sent last, by node
 	commands      map[string]*linktrialv1.Command // as sent, by identity
-	skipped       map[int32]bool                  // trials without an attempt that were sent as ended
+	unattempted   map[int32]bool                  // trials without an attempt that were sent as ended
 	lines         map[string]int64                // last journal record sent, by node
 	fresh         int64                           // number of the next batch of samples
 	joined        bool                            // samples were sent or looked for
@@ -129,7 +129,7 @@ func (w *watcher) sendChanges(ctx context.Context) (bool, error) {
 		for _, r := range rows {
 			w.order = append(w.order, r.ID)
 			w.runs[r.ID] = &watched{noContact: map[string]time.Time{}, misbehaviour: map[string]int64{}, commands: map[string]*linktrialv1.Command{},
-				skipped: map[int32]bool{}, losses: map[string]bool{}, unconfirmed: map[int32]bool{}}
+				unattempted: map[int32]bool{}, losses: map[string]bool{}, unconfirmed: map[int32]bool{}}
 		}
 		if w.journal {
 			if err := w.newestLines(ctx); err != nil {

@@ -38,7 +38,7 @@ type extras struct {
 	marks       store.Marks
 	marked      []rpcdb.AttemptsAfterRow // attempts that were sent with another mark
 	flows       map[[2]int32][]store.Flow
-	skipped     []rpcdb.UnattemptedTrialsRow
+	unattempted []rpcdb.UnattemptedTrialsRow
 	unconfirmed []rpcdb.UnconfirmedTrialsRow
 	lines       []line
 	losses      []rpcdb.ContactLoss
@@ -71,8 +71,9 @@ func (w *watcher) readExtras(ctx context.Context, conn store.Conn, id string, x 
 	if e.losses, err = q.ContactLosses(ctx, id); err != nil {
 		return e, err
 	}
-	if slices.ContainsFunc(e.commands, func(c *linktrialv1.Command) bool { return c.Kind == string(runcommand.Skip) }) {
-		if e.skipped, err = q.UnattemptedTrials(ctx, id); err != nil {
+	skips := slices.ContainsFunc(e.commands, func(c *linktrialv1.Command) bool { return c.Kind == string(runcommand.Skip) })
+	if skips || o.TrialsNotNeeded > 0 && len(x.unattempted) < int(o.TrialsNotNeeded) {
+		if e.unattempted, err = q.UnattemptedTrials(ctx, id); err != nil {
 			return e, err
 		}
 	}
@@ -113,13 +114,16 @@ func (w *watcher) sendExtras(id string, x *watched, before store.Marks, e *extra
 			return err
 		}
 	}
-	for _, t := range e.skipped {
-		if x.skipped[t.Trial] {
+	for _, t := range e.unattempted {
+		if x.unattempted[t.Trial] {
 			continue
 		}
-		x.skipped[t.Trial] = true
+		x.unattempted[t.Trial] = true
 		// No attempt has number 0: the trial ended without one.
 		row := &linktrialv1.AttemptRow{Verdict: string(journal.Aborted), Reason: journal.ReasonSkipped, Message: "the trial was skipped"}
+		if t.NotNeeded {
+			row.Reason, row.Message = journal.ReasonNotNeeded, "the plan's rule to stop by had ended the trial"
+		}
 		if err := w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_TrialEnded{TrialEnded: &linktrialv1.TrialEnded{
 			RunId: id, Trial: t.Trial, Iteration: t.Iteration, Treatment: t.Treatment, Attempt: row, LastAttempt: true}}}); err != nil {
 			return err

@@ -25,17 +25,20 @@ func Breaches(rows []storedb.BreachesRow) ([]report.Breach, error) {
 	return out, nil
 }
 
-// readLooks are what a run's rule to stop by found, in order.
-func readLooks(ctx context.Context, q *storedb.Queries, run string) ([]journal.Look, error) {
-	rows, err := q.Looks(ctx, run)
-	if err != nil {
-		return nil, err
+// addLooks gives a run what its rule to stop by found, if it has one.
+func addLooks(ctx context.Context, q *storedb.Queries, run *report.Run) error {
+	if run.Sheet == nil || run.Sheet.Stop == nil {
+		return nil
 	}
-	out := make([]journal.Look, len(rows))
+	rows, err := q.Looks(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	run.Looks = make([]journal.Look, len(rows))
 	for i, r := range rows {
-		if err := json.Unmarshal(r.Body, &out[i]); err != nil {
-			return nil, fmt.Errorf("look in record %d: %w", r.Seq, err)
+		if err := json.Unmarshal(r.Body, &run.Looks[i]); err != nil {
+			return fmt.Errorf("look in record %d: %w", r.Seq, err)
 		}
 	}
-	return out, nil
+	return nil
 }

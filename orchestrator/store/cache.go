@@ -63,8 +63,8 @@ func newSheetCache() *costCache[*runsheet.Sheet] {
 
 // keptRun is a run as tables and figures need it, in one state of its journals and marks.
 type keptRun struct {
-	run                         *report.Run
-	trialsEnded, attemptsFailed int32
+	run                                          *report.Run
+	trialsEnded, trialsNotNeeded, attemptsFailed int32
 }
 
 func newRunCache() *costCache[keptRun] {

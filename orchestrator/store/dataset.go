@@ -127,10 +127,8 @@ func readRun(ctx context.Context, q *storedb.Queries, o *storedb.RunOverview) (*
 	if r.Breaches, err = Breaches(breaches); err != nil {
 		return nil, err
 	}
-	if r.Sheet != nil && r.Sheet.Stop != nil {
-		if r.Looks, err = readLooks(ctx, q, o.ID); err != nil {
-			return nil, err
-		}
+	if err := addLooks(ctx, q, r); err != nil {
+		return nil, err
 	}
 	if r.Place == journal.PlaceVirtual {
 		guestTimes(r)

@@ -27,14 +27,14 @@ type Measured struct {
 // Head is a run with how far it has come, by the journal: marks change nothing.
 type Head struct {
 	storedb.RunHeadsRow
-	TrialsEnded, AttemptsFailed int32
+	TrialsEnded, TrialsNotNeeded, AttemptsFailed int32
 }
 
 // Overview is what is known of a run that has ended without its estimates.
 func (h *Head) Overview() *storedb.RunOverview {
 	return &storedb.RunOverview{ID: h.ID, CampaignID: h.CampaignID, Plan: h.Plan, Cell: h.Cell, State: h.State, Message: h.Message, SheetHash: h.SheetHash,
 		Radio: h.Radio, Topology: h.Topology, SizeBytes: h.SizeBytes, Trials: h.Trials, CreatedAt: h.CreatedAt, StartedAt: h.StartedAt, EndedAt: h.EndedAt,
-		TrialsEnded: h.TrialsEnded, AttemptsFailed: h.AttemptsFailed, Place: h.Place, Nodes: h.Nodes, Sealed: h.Sealed, LateRecords: h.LateRecords}
+		TrialsEnded: h.TrialsEnded, TrialsNotNeeded: h.TrialsNotNeeded, AttemptsFailed: h.AttemptsFailed, Place: h.Place, Nodes: h.Nodes, Sealed: h.Sealed, LateRecords: h.LateRecords}
 }
 
 // Measured reads the runs of each scope, all of them at one moment. Nobody may
@@ -114,7 +114,7 @@ func (s *Store) runs(ctx context.Context, q *storedb.Queries, heads []Head) ([]*
 	for i := range heads {
 		h := &heads[i]
 		if k, ok := s.ended.get(h.version()); ok {
-			out[i], h.TrialsEnded, h.AttemptsFailed = k.run, k.trialsEnded, k.attemptsFailed
+			out[i], h.TrialsEnded, h.TrialsNotNeeded, h.AttemptsFailed = k.run, k.trialsEnded, k.trialsNotNeeded, k.attemptsFailed
 		} else {
 			wanted = append(wanted, *h)
 		}
@@ -134,7 +134,7 @@ func (s *Store) runs(ctx context.Context, q *storedb.Queries, heads []Head) ([]*
 		heads[i], out[i] = *h, read[k]
 		k++
 		if v := h.version(); v != "" {
-			s.ended.add(v, keptRun{out[i], h.TrialsEnded, h.AttemptsFailed})
+			s.ended.add(v, keptRun{out[i], h.TrialsEnded, h.TrialsNotNeeded, h.AttemptsFailed})
 		}
 	}
 	return out, nil
@@ -180,6 +180,9 @@ func (s *Store) readMeasured(ctx context.Context, q *storedb.Queries, heads []He
 		return nil, err
 	}
 	for _, run := range out {
+		if err := addLooks(ctx, q, run); err != nil {
+			return nil, fmt.Errorf("run %s: %w", run.ID, err)
+		}
 		if err := nameCrashes(ctx, q, run); err != nil {
 			return nil, fmt.Errorf("run %s: crashes of listeners: %w", run.ID, err)
 		}
@@ -219,6 +222,9 @@ func (r *measuredReader) trials(ctx context.Context) error {
 		if t.Verdict != nil {
 			x.Verdict = journal.Verdict(*t.Verdict)
 			r.heads[t.RunID].TrialsEnded++
+		}
+		if t.NotNeeded {
+			r.heads[t.RunID].TrialsNotNeeded++
 		}
 		run.Trials = append(run.Trials, x)
 	}

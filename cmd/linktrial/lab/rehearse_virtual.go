@@ -445,8 +445,8 @@ func (p *VirtualProgress) Show(u uml.Progress) {
 	p.shown = time.Now()
 	share := float64(u.TrialsEnded) / float64(u.Trials)
 	left := ""
-	if share > 0.01 && share < 1 {
-		left = fmt.Sprintf(", about %s left", terminal.ForPeople(u.Wall.Seconds()*(1-share)/share))
+	if more, known := u.Left(); known {
+		left = fmt.Sprintf(", about %s left", terminal.ForPeople(more.Seconds()))
 	}
 	decimals := 0
 	if u.PerSecond() < 10 {

@@ -79,6 +79,9 @@ func (p *Progress) run(r *linktrialv1.Run) {
 		p.left += x.EstimatedSecondsLeft
 	}
 	p.held(old, r)
+	if n := r.TrialsNotNeeded - old.GetTrialsNotNeeded(); n > 0 {
+		p.line("run %s: the plan's rule to stop by leaves out %s", r.Id, Count(int(n), "trial"))
+	}
 	if old != nil && old.State == r.State {
 		return
 	}
@@ -123,6 +126,9 @@ func (p *Progress) trialEnded(e *linktrialv1.TrialEnded) {
 		p.ended[e.RunId][e.Trial] = true
 	}
 	a := e.Attempt
+	if a.Reason == "not-needed" {
+		return // there can be hundreds at once: the run says how many
+	}
 	again := ""
 	if a.Attempt > 1 {
 		again = fmt.Sprintf(" (attempt %d)", a.Attempt)

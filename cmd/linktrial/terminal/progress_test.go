@@ -38,3 +38,21 @@ run x-1: aborted:
 		t.Errorf("got\n%s\nexpected\n%s", out.String(), want)
 	}
 }
+
+// Trials that the plan's rule to stop by left out are a line together, and are done.
+func TestProgressOfTrialsNotNeeded(t *testing.T) {
+	var out strings.Builder
+	p := &Progress{out: &out, runs: map[string]*linktrialv1.Run{}, ended: map[string]map[int32]bool{}}
+	r := &linktrialv1.Run{Id: "x-1", Trials: 3, State: linktrialv1.RunState_RUN_STATE_RUNNING}
+	p.run(r)
+	out.Reset()
+	p.run(&linktrialv1.Run{Id: "x-1", Trials: 3, State: r.State, TrialsNotNeeded: 2})
+	for trial := range int32(2) {
+		p.trialEnded(&linktrialv1.TrialEnded{RunId: "x-1", Trial: trial, LastAttempt: true, Attempt: &linktrialv1.AttemptRow{Verdict: "aborted", Reason: "not-needed"}})
+	}
+	p.trialEnded(&linktrialv1.TrialEnded{RunId: "x-1", Trial: 2, Iteration: 1, Treatment: "a", LastAttempt: true, Attempt: &linktrialv1.AttemptRow{Verdict: "aborted", Reason: "skipped"}})
+	want := "run x-1: the plan's rule to stop by leaves out 2 trials\n  3/3  trial 2   iteration 1   a                 aborted: skipped\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nexpected\n%s", out.String(), want)
+	}
+}

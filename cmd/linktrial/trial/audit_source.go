@@ -239,13 +239,13 @@ func (s *auditSource) run(ctx context.Context, id string) (*audit.Run, error) {
 		return nil, err
 	}
 	r := res.Msg.Run
-	out := &audit.Run{ID: r.Id, State: stateName(r.State), Message: r.Message, TrialsEnded: int(r.TrialsEnded), AttemptsFailed: int(r.AttemptsFailed),
+	out := &audit.Run{ID: r.Id, State: stateName(r.State), Message: r.Message, TrialsEnded: int(r.TrialsEnded), TrialsNotNeeded: int(r.TrialsNotNeeded), AttemptsFailed: int(r.AttemptsFailed),
 		Sheet: res.Msg.Sheet, SheetHash: r.SheetHash, Records: s.records(ctx, id)}
 	for _, j := range parts.Msg.Journals {
 		out.Parts = append(out.Parts, audit.Part{Node: j.Node, Role: j.Role, Committed: j.CommittedSeq, Ended: j.Ended, EndReason: j.EndReason})
 	}
 	for _, t := range res.Msg.Trials {
-		x := audit.Trial{Trial: int(t.Trial), Iteration: int(t.Iteration), Treatment: t.Treatment, Verdict: t.Verdict}
+		x := audit.Trial{Trial: int(t.Trial), Iteration: int(t.Iteration), Treatment: t.Treatment, Verdict: t.Verdict, NotNeeded: t.NotNeeded}
 		for _, a := range t.Attempts {
 			x.Attempts = append(x.Attempts, attemptOf(a))
 		}

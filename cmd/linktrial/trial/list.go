@@ -126,7 +126,8 @@ folder for as long as the command lasts.
   STATE             queued, waiting for the nodes to be moved, preparing, running,
                     pausing, paused, collecting journals, completed, aborted or
                     stopped; in virtual time running in virtual time, then storing
-  TRIALS            trials that have ended, of all
+  TRIALS            trials that have ended, of all; and how many of these the
+                    plan's rule to stop by left out
   WITHOUT SUCCESS   attempts that failed, were aborted or are invalid
   PLACE             real radio; emulated, real time; or emulated, virtual time
 
@@ -150,8 +151,8 @@ Below the table is why runs were stopped.`,
 			}
 			if err := terminal.Columns("RUN\tCAMPAIGN\tPLAN\tRADIO\tTOPOLOGY\tSIZE\tSTATE\tTRIALS\tWITHOUT SUCCESS\tSTARTED\tPLACE", func(w io.Writer) {
 				for _, r := range res.Msg.Runs {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%d\t%s\t%s\n", r.Id, r.CampaignId, r.Plan, r.Radio, r.Topology,
-						unit.FormatPayload(r.SizeBytes), terminal.RunWord(r), r.TrialsEnded, r.Trials, r.AttemptsFailed, terminal.TimeOr(r.Started, "–"), r.Place)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", r.Id, r.CampaignId, r.Plan, r.Radio, r.Topology,
+						unit.FormatPayload(r.SizeBytes), terminal.RunWord(r), trialsEnded(r), r.AttemptsFailed, terminal.TimeOr(r.Started, "–"), r.Place)
 				}
 			}); err != nil {
 				return err
@@ -283,4 +284,13 @@ type catalogView interface {
 	Profiles() []string
 	Topology(name string) *radio.Topology
 	Topologies() []string
+}
+
+// trialsEnded is how many trials of a run have ended, for people.
+func trialsEnded(r *linktrialv1.Run) string {
+	ended := fmt.Sprintf("%d/%d", r.TrialsEnded, r.Trials)
+	if r.TrialsNotNeeded > 0 {
+		ended += fmt.Sprintf(", %d not needed", r.TrialsNotNeeded)
+	}
+	return ended
 }

@@ -208,7 +208,7 @@ func (q *Queries) SetWaiting(ctx context.Context, id string) (int64, error) {
 }
 
 const trialVerdict = `-- name: TrialVerdict :one
-SELECT verdict FROM trials WHERE run_id = $1 AND trial = $2
+SELECT verdict, not_needed FROM trials WHERE run_id = $1 AND trial = $2
 `
 
 type TrialVerdictParams struct {
@@ -216,9 +216,14 @@ type TrialVerdictParams struct {
 	Trial int32
 }
 
-func (q *Queries) TrialVerdict(ctx context.Context, arg TrialVerdictParams) (*string, error) {
+type TrialVerdictRow struct {
+	Verdict   *string
+	NotNeeded bool
+}
+
+func (q *Queries) TrialVerdict(ctx context.Context, arg TrialVerdictParams) (TrialVerdictRow, error) {
 	row := q.db.QueryRow(ctx, trialVerdict, arg.RunID, arg.Trial)
-	var verdict *string
-	err := row.Scan(&verdict)
-	return verdict, err
+	var i TrialVerdictRow
+	err := row.Scan(&i.Verdict, &i.NotNeeded)
+	return i, err
 }

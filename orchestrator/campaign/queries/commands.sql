@@ -19,7 +19,7 @@ WHERE r.ended_at IS NULL AND o.kind = ANY (sqlc.arg(led)::text[]) ORDER BY o.ord
 SELECT id, campaign_id, state, trials, abort_reason, ended_at, confirm_move FROM runs WHERE id = $1 FOR UPDATE;
 
 -- name: TrialVerdict :one
-SELECT verdict FROM trials WHERE run_id = $1 AND trial = $2;
+SELECT verdict, not_needed FROM trials WHERE run_id = $1 AND trial = $2;
 
 -- name: AttemptVerdict :one
 SELECT verdict FROM attempts WHERE run_id = $1 AND trial = $2 AND attempt = $3;

@@ -209,17 +209,23 @@ func (q *Queries) EndPart(ctx context.Context, arg EndPartParams) error {
 }
 
 const endTrial = `-- name: EndTrial :execrows
-UPDATE trials SET verdict = $1::text WHERE run_id = $2 AND trial = $3 AND verdict IS NULL
+UPDATE trials SET verdict = $1::text, not_needed = $2 WHERE run_id = $3 AND trial = $4 AND verdict IS NULL
 `
 
 type EndTrialParams struct {
-	Verdict string
-	RunID   string
-	Trial   int32
+	Verdict   string
+	NotNeeded bool
+	RunID     string
+	Trial     int32
 }
 
 func (q *Queries) EndTrial(ctx context.Context, arg EndTrialParams) (int64, error) {
-	result, err := q.db.Exec(ctx, endTrial, arg.Verdict, arg.RunID, arg.Trial)
+	result, err := q.db.Exec(ctx, endTrial,
+		arg.Verdict,
+		arg.NotNeeded,
+		arg.RunID,
+		arg.Trial,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -400,7 +406,7 @@ func (q *Queries) NodeIsVirtual(ctx context.Context, name string) (bool, error) 
 }
 
 const reopenTrial = `-- name: ReopenTrial :execrows
-UPDATE trials SET verdict = NULL WHERE run_id = $1 AND trial = $2 AND verdict IS NOT NULL
+UPDATE trials SET verdict = NULL, not_needed = false WHERE run_id = $1 AND trial = $2 AND verdict IS NOT NULL
 `
 
 type ReopenTrialParams struct {

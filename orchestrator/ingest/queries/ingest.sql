@@ -1,6 +1,6 @@
 -- name: ReopenTrial :execrows
 -- One more attempt of the trial follows.
-UPDATE trials SET verdict = NULL WHERE run_id = $1 AND trial = $2 AND verdict IS NOT NULL;
+UPDATE trials SET verdict = NULL, not_needed = false WHERE run_id = $1 AND trial = $2 AND verdict IS NOT NULL;
 
 -- name: LockRunNode :one
 -- Holds the node's part in the run until the transaction ends, so that deliveries of one journal follow one another.
@@ -49,7 +49,7 @@ UPDATE attempts SET ended_seq = sqlc.arg(ended_seq)::bigint, ended_at = sqlc.arg
 WHERE run_id = sqlc.arg(run_id) AND trial = sqlc.arg(trial) AND attempt = sqlc.arg(attempt) AND ended_seq IS NULL;
 
 -- name: EndTrial :execrows
-UPDATE trials SET verdict = sqlc.arg(verdict)::text WHERE run_id = sqlc.arg(run_id) AND trial = sqlc.arg(trial) AND verdict IS NULL;
+UPDATE trials SET verdict = sqlc.arg(verdict)::text, not_needed = sqlc.arg(not_needed) WHERE run_id = sqlc.arg(run_id) AND trial = sqlc.arg(trial) AND verdict IS NULL;
 
 -- name: InsertReception :exec
 INSERT INTO receptions (run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message, packets_ns)

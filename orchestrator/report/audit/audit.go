@@ -18,6 +18,7 @@ const (
 	Trials    = "trials"
 	Numbering = "numbering"
 	Order     = "order"
+	Looks     = "looks"
 	Digests   = "digests"
 	Samples   = "samples"
 	Clocks    = "clocks"
@@ -34,6 +35,7 @@ func newChecks() []*Check {
 		{Code: Trials, Unit: "trials", Proves: "Every trial of the sheet has exactly one terminal attempt that counts, or a stated reason why it has none."},
 		{Code: Numbering, Unit: "attempts", Proves: "Attempts of a trial are numbered from 1 without gaps, none is overwritten or ends twice, no trial ends twice, and none has more attempts than the plan allows but for faults of the apparatus and repetitions."},
 		{Code: Order, Unit: "attempts", Proves: "Trials ran in the order of the sheet, with its iterations and treatments, and repetitions in their trial's place."},
+		{Code: Looks, Unit: "looks", Proves: "Where the plan has a rule to stop by, the leading node looked once after each iteration that the sheet states, up to the look that stops the run; what each look found follows from the records before it; and trials are not needed where looks say so, and nowhere else."},
 		{Code: Digests, Unit: "transfers", Proves: "Of every attempt whose value counts, sender and receiver report the same size and SHA-256, and the size is the sheet's."},
 		{Code: Samples, Unit: "samples", Proves: "Samples are of the right end of a flow of an attempt that ran, none is earlier than the one before, and no counter goes back."},
 		{Code: Clocks, Unit: "journal records", Proves: "With the steps that journals tell taken off, the records of each node are in the order of time; where the plan has the rule clock_step, no attempt counts during which the clock of a node stepped by more."},
@@ -51,6 +53,7 @@ type auditor struct {
 
 	sources  []*source
 	history  history
+	ruling   ruling
 	received map[string][]reception // by transfer
 	streams  map[stream]*streamState
 	// controlled is the control packets that nodes counted, by role.
@@ -74,6 +77,7 @@ func Audit(run *Run) (*Report, error) {
 		}
 	}
 	a.history.end()
+	a.endLooks()
 	a.checkParts()
 	a.checkRows()
 	a.checkTrials()

@@ -121,6 +121,8 @@ func FuzzRecords(f *testing.F) {
 	f.Add("command", `{"kind":"skip","trial":7}`)
 	f.Add("samples", `{"trial":0,"attempt":1,"flow":0,"side":"client","samples":[{},{}]}`)
 	f.Add("received", `{"transfer":"00"}`)
+	f.Add("look", `{"iteration":1,"comparisons":[{}],"beaten":["one"],"stop":true}`)
+	f.Add("trial-ended", `{"trial":0,"attempts":0,"verdict":"aborted","reason":"not-needed"}`)
 	f.Fuzz(func(t *testing.T, kind, body string) {
 		run := small(t)
 		whole := run.Records

@@ -111,6 +111,7 @@ func (h *history) start(at Finding, when time.Time, b *journal.AttemptStarted) {
 	h.number(at, t, b.Attempt)
 	h.allowed(at, t)
 	h.inOrder(at, t, b)
+	h.checks.checkNeeded(at, b.Trial)
 	a := &attempt{at: at, trial: b.Trial, number: b.Attempt, treatment: b.Treatment, transfers: b.Transfers, started: when}
 	t.attempts = append(t.attempts, a)
 	h.all, h.open = append(h.all, a), a
@@ -264,6 +265,7 @@ func (h *history) endTrial(at Finding, b *journal.TrialEnded) {
 	if b.Attempts != highest {
 		c.find(at, "trial-ended has %d attempts, the journal %d", b.Attempts, highest)
 	}
+	h.checks.checkNotNeeded(at, t, b)
 	h.outcome(at, t, b)
 	t.ended, t.closed, t.repeat, t.begun, t.skip = b, true, false, false, false
 	t.counted, t.unclear, t.success, t.untrue = 0, 0, false, false
@@ -282,6 +284,9 @@ func (h *history) endTrial(at Finding, b *journal.TrialEnded) {
 // outcome checks that a trial ends with the outcome of its last attempt that counts.
 func (h *history) outcome(at Finding, t *trial, b *journal.TrialEnded) {
 	c := h.check(Trials)
+	if b.Reason == journal.ReasonNotNeeded {
+		return // why it has no attempt that counts is of the looks
+	}
 	if b.Reason == journal.ReasonSkipped {
 		if !t.skip {
 			c.find(at, "it ended as skipped, and no command skips it")

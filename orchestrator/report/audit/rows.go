@@ -71,6 +71,9 @@ func (a *auditor) checkTrialRows(c *Check) {
 		if t := a.history.trials[row.Trial]; t != nil && t.closed {
 			want = string(t.ended.Verdict)
 		}
+		if told := a.notNeeded(row.Trial); row.NotNeeded != told {
+			c.find(ofTrial(row.Trial, 0), "the store has it as not needed: %t, the journal: %t", row.NotNeeded, told)
+		}
 		// A mark, or what the server reports, makes a trial invalid, and a crash at the
 		// other end one failed that had timed out.
 		if row.Verdict != want && (want == "" || row.Verdict != string(journal.Invalid) && !a.byCrash(row.Trial, row.lastReason(), row.Verdict, want)) {

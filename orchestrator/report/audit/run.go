@@ -16,6 +16,8 @@ type Run struct {
 	// TrialsEnded and AttemptsFailed are the progress that lists and pages show.
 	TrialsEnded    int
 	AttemptsFailed int
+	// TrialsNotNeeded are those of TrialsEnded that the plan's rule to stop by left out.
+	TrialsNotNeeded int
 
 	Sheet     []byte // as the nodes got it
 	SheetHash string
@@ -55,6 +57,7 @@ type Trial struct {
 	Iteration int
 	Treatment string
 	Verdict   string // empty: not ended
+	NotNeeded bool
 	Attempts  []Attempt
 }
 

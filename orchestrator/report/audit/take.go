@@ -47,6 +47,15 @@ func (a *auditor) addRecord(s *source, e entry) {
 			return
 		}
 		a.takeAttempt(s, &e)
+	case journal.TypeLook:
+		if !leader {
+			a.check(Looks).find(s.where(e.seq), "%s in the journal of a %s; only the leading node, the client, writes it", t, s.role)
+			return
+		}
+		var b journal.Look
+		if decode(a, s, &e, &b) {
+			a.takeLook(s.where(e.seq), &b)
+		}
 	case journal.TypeCommand:
 		var b journal.Command
 		if leader && decode(a, s, &e, &b) {

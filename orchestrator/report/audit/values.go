@@ -147,7 +147,7 @@ func (a *auditor) summaries(values []value) (names []string, by map[string]*summ
 		}
 	}
 	for i := range a.sheet.Trials {
-		if len(a.sheet.Trials[i].Flows) == 0 {
+		if len(a.sheet.Trials[i].Flows) == 0 || a.notNeeded(i) {
 			continue
 		}
 		_, s := of(i)
@@ -234,10 +234,13 @@ func (a *auditor) checkLive(values []value) {
 		c.skip("there is no record of the leading node")
 		return
 	}
-	ended, failed := 0, 0
-	for _, t := range a.history.trials {
+	ended, notNeeded, failed := 0, 0, 0
+	for i, t := range a.history.trials {
 		if t.closed {
 			ended++
+		}
+		if a.notNeeded(i) {
+			notNeeded++
 		}
 	}
 	for _, x := range a.history.all {
@@ -245,9 +248,12 @@ func (a *auditor) checkLive(values []value) {
 			failed++
 		}
 	}
-	c.Objects = 2
+	c.Objects = 3
 	if a.run.TrialsEnded != ended {
 		c.find(Finding{}, "lists and pages show %d ended trials, the journal has %d", a.run.TrialsEnded, ended)
+	}
+	if a.run.TrialsNotNeeded != notNeeded {
+		c.find(Finding{}, "lists and pages show %d trials that were not needed, the journal has %d", a.run.TrialsNotNeeded, notNeeded)
 	}
 	if a.run.AttemptsFailed != failed {
 		c.find(Finding{}, "lists and pages show %d attempts that did not succeed, the journal has %d", a.run.AttemptsFailed, failed)

@@ -22,9 +22,13 @@ FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
 WHERE a.run_id = $1 AND a.trial = $2 AND a.attempt = $3;
 
 -- name: UnattemptedTrials :many
--- Trials that have ended without any attempt: they were skipped.
-SELECT t.trial, t.iteration, t.treatment FROM trials t
+-- Trials that have ended without any attempt: they were skipped, or not needed.
+SELECT t.trial, t.iteration, t.treatment, t.not_needed FROM trials t
 WHERE t.run_id = $1 AND t.verdict IS NOT NULL AND NOT EXISTS (SELECT FROM attempts a WHERE a.run_id = t.run_id AND a.trial = t.trial) ORDER BY t.trial;
+
+-- name: NotNeededTrials :many
+-- Trials that the plan's rule to stop by ended before their first attempt.
+SELECT trial FROM trials WHERE run_id = $1 AND not_needed ORDER BY trial;
 
 -- name: UnconfirmedTrials :many
 -- Trials whose last attempt succeeded for the client, while the server has not

@@ -28,7 +28,7 @@ func State(s string) linktrialv1.RunState { return states[s] }
 // Run is a run as calls answer with it.
 func Run(o *store.RunOverview) *linktrialv1.Run {
 	r := &linktrialv1.Run{Id: o.ID, CampaignId: o.CampaignID, Plan: o.Plan, Radio: o.Radio, Topology: o.Topology, SizeBytes: o.SizeBytes,
-		State: states[o.State], Message: o.Message, Trials: o.Trials, TrialsEnded: o.TrialsEnded, AttemptsFailed: o.AttemptsFailed,
+		State: states[o.State], Message: o.Message, Trials: o.Trials, TrialsEnded: o.TrialsEnded, TrialsNotNeeded: o.TrialsNotNeeded, AttemptsFailed: o.AttemptsFailed,
 		SheetHash: o.SheetHash, Place: o.Place, Created: timestamppb.New(o.CreatedAt), Nodes: o.Nodes, Sealed: o.Sealed, LateRecords: o.LateRecords}
 	if o.StartedAt != nil {
 		r.Started = timestamppb.New(*o.StartedAt)

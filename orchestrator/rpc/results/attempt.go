@@ -55,7 +55,7 @@ func (s *Service) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptReque
 		return nil, err
 	}
 	spec := &run.sheet.Trials[t.Trial]
-	row := &linktrialv1.TrialRow{Trial: t.Trial, Iteration: t.Iteration, Treatment: t.Treatment}
+	row := &linktrialv1.TrialRow{Trial: t.Trial, Iteration: t.Iteration, Treatment: t.Treatment, NotNeeded: t.NotNeeded}
 	of := report.Trial{Index: int(t.Trial)}
 	if t.Verdict != nil {
 		of.Verdict = journal.Verdict(*t.Verdict)

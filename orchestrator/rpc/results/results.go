@@ -136,6 +136,7 @@ func asCampaign(c *resultsdb.CampaignPageRow, heads []store.RunHeadsRow, counts 
 		}
 		out.Trials += h.Trials
 		out.TrialsEnded += counts[h.ID].Ended
+		out.TrialsNotNeeded += counts[h.ID].NotNeeded
 		out.AttemptsFailed += counts[h.ID].AttemptsFailed
 		out.Radios, out.Topologies = addTo(out.Radios, h.Radio), addTo(out.Topologies, h.Topology)
 		out.SizesBytes = addTo(out.SizesBytes, h.SizeBytes)

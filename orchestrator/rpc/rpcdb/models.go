@@ -92,4 +92,5 @@ type RunOverview struct {
 	Sealed                bool
 	LateRecords           int64
 	Aborting              bool
+	TrialsNotNeeded       int32
 }

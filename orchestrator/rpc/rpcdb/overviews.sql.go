@@ -10,7 +10,7 @@ import (
 )
 
 const campaignOverviewNewestFirst = `-- name: CampaignOverviewNewestFirst :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting FROM run_overview WHERE campaign_id = $1 ORDER BY ordinal DESC LIMIT $2
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting, trials_not_needed FROM run_overview WHERE campaign_id = $1 ORDER BY ordinal DESC LIMIT $2
 `
 
 type CampaignOverviewNewestFirstParams struct {
@@ -59,6 +59,7 @@ func (q *Queries) CampaignOverviewNewestFirst(ctx context.Context, arg CampaignO
 			&i.Sealed,
 			&i.LateRecords,
 			&i.Aborting,
+			&i.TrialsNotNeeded,
 		); err != nil {
 			return nil, err
 		}
@@ -71,7 +72,7 @@ func (q *Queries) CampaignOverviewNewestFirst(ctx context.Context, arg CampaignO
 }
 
 const newestOverviews = `-- name: NewestOverviews :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting FROM run_overview ORDER BY ordinal DESC LIMIT $1
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting, trials_not_needed FROM run_overview ORDER BY ordinal DESC LIMIT $1
 `
 
 func (q *Queries) NewestOverviews(ctx context.Context, limit int32) ([]RunOverview, error) {
@@ -115,6 +116,7 @@ func (q *Queries) NewestOverviews(ctx context.Context, limit int32) ([]RunOvervi
 			&i.Sealed,
 			&i.LateRecords,
 			&i.Aborting,
+			&i.TrialsNotNeeded,
 		); err != nil {
 			return nil, err
 		}
@@ -127,7 +129,7 @@ func (q *Queries) NewestOverviews(ctx context.Context, limit int32) ([]RunOvervi
 }
 
 const openOverviews = `-- name: OpenOverviews :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting FROM run_overview WHERE ended_at IS NULL AND ($1::text = '' OR campaign_id = $1::text)
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting, trials_not_needed FROM run_overview WHERE ended_at IS NULL AND ($1::text = '' OR campaign_id = $1::text)
 ORDER BY ordinal DESC LIMIT $2
 `
 
@@ -177,6 +179,7 @@ func (q *Queries) OpenOverviews(ctx context.Context, arg OpenOverviewsParams) ([
 			&i.Sealed,
 			&i.LateRecords,
 			&i.Aborting,
+			&i.TrialsNotNeeded,
 		); err != nil {
 			return nil, err
 		}

@@ -312,8 +312,33 @@ func (q *Queries) NewestLines(ctx context.Context, arg NewestLinesParams) ([]New
 	return items, nil
 }
 
+const notNeededTrials = `-- name: NotNeededTrials :many
+SELECT trial FROM trials WHERE run_id = $1 AND not_needed ORDER BY trial
+`
+
+// Trials that the plan's rule to stop by ended before their first attempt.
+func (q *Queries) NotNeededTrials(ctx context.Context, runID string) ([]int32, error) {
+	rows, err := q.db.Query(ctx, notNeededTrials, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int32{}
+	for rows.Next() {
+		var trial int32
+		if err := rows.Scan(&trial); err != nil {
+			return nil, err
+		}
+		items = append(items, trial)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const unattemptedTrials = `-- name: UnattemptedTrials :many
-SELECT t.trial, t.iteration, t.treatment FROM trials t
+SELECT t.trial, t.iteration, t.treatment, t.not_needed FROM trials t
 WHERE t.run_id = $1 AND t.verdict IS NOT NULL AND NOT EXISTS (SELECT FROM attempts a WHERE a.run_id = t.run_id AND a.trial = t.trial) ORDER BY t.trial
 `
 
@@ -321,9 +346,10 @@ type UnattemptedTrialsRow struct {
 	Trial     int32
 	Iteration int32
 	Treatment string
+	NotNeeded bool
 }
 
-// Trials that have ended without any attempt: they were skipped.
+// Trials that have ended without any attempt: they were skipped, or not needed.
 func (q *Queries) UnattemptedTrials(ctx context.Context, runID string) ([]UnattemptedTrialsRow, error) {
 	rows, err := q.db.Query(ctx, unattemptedTrials, runID)
 	if err != nil {
@@ -333,7 +359,12 @@ func (q *Queries) UnattemptedTrials(ctx context.Context, runID string) ([]Unatte
 	items := []UnattemptedTrialsRow{}
 	for rows.Next() {
 		var i UnattemptedTrialsRow
-		if err := rows.Scan(&i.Trial, &i.Iteration, &i.Treatment); err != nil {
+		if err := rows.Scan(
+			&i.Trial,
+			&i.Iteration,
+			&i.Treatment,
+			&i.NotNeeded,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

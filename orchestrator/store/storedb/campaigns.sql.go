@@ -33,7 +33,7 @@ func (q *Queries) Campaign(ctx context.Context, id string) (Campaign, error) {
 }
 
 const campaignOverview = `-- name: CampaignOverview :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting FROM run_overview WHERE campaign_id = $1 ORDER BY cell
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting, trials_not_needed FROM run_overview WHERE campaign_id = $1 ORDER BY cell
 `
 
 func (q *Queries) CampaignOverview(ctx context.Context, campaignID string) ([]RunOverview, error) {
@@ -77,6 +77,7 @@ func (q *Queries) CampaignOverview(ctx context.Context, campaignID string) ([]Ru
 			&i.Sealed,
 			&i.LateRecords,
 			&i.Aborting,
+			&i.TrialsNotNeeded,
 		); err != nil {
 			return nil, err
 		}
@@ -311,7 +312,7 @@ func (q *Queries) RunNodes(ctx context.Context, runID string) ([]RunNode, error)
 }
 
 const runOverview = `-- name: RunOverview :one
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting FROM run_overview WHERE id = $1
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting, trials_not_needed FROM run_overview WHERE id = $1
 `
 
 func (q *Queries) RunOverview(ctx context.Context, id string) (RunOverview, error) {
@@ -349,6 +350,7 @@ func (q *Queries) RunOverview(ctx context.Context, id string) (RunOverview, erro
 		&i.Sealed,
 		&i.LateRecords,
 		&i.Aborting,
+		&i.TrialsNotNeeded,
 	)
 	return i, err
 }

@@ -186,6 +186,7 @@ type RunOverview struct {
 	Sealed                bool
 	LateRecords           int64
 	Aborting              bool
+	TrialsNotNeeded       int32
 }
 
 type RunSignature struct {
@@ -200,4 +201,6 @@ type Trial struct {
 	Iteration int32
 	Treatment string
 	Verdict   *string
+	// the plan's rule to stop by ended the trial before its first attempt
+	NotNeeded bool
 }

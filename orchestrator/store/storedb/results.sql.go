@@ -499,7 +499,7 @@ func (q *Queries) MeasuredReceptions(ctx context.Context, runs []string) ([]Rece
 }
 
 const measuredTrials = `-- name: MeasuredTrials :many
-SELECT run_id, trial, iteration, treatment, verdict FROM trials WHERE run_id = ANY ($1::text[]) ORDER BY trial
+SELECT run_id, trial, iteration, treatment, verdict, not_needed FROM trials WHERE run_id = ANY ($1::text[]) ORDER BY trial
 `
 
 func (q *Queries) MeasuredTrials(ctx context.Context, runs []string) ([]Trial, error) {
@@ -517,6 +517,7 @@ func (q *Queries) MeasuredTrials(ctx context.Context, runs []string) ([]Trial, e
 			&i.Iteration,
 			&i.Treatment,
 			&i.Verdict,
+			&i.NotNeeded,
 		); err != nil {
 			return nil, err
 		}
@@ -788,7 +789,7 @@ func (q *Queries) Sheets(ctx context.Context, runs []string) ([]SheetsRow, error
 }
 
 const trial = `-- name: Trial :one
-SELECT run_id, trial, iteration, treatment, verdict FROM trials WHERE run_id = $1 AND trial = $2
+SELECT run_id, trial, iteration, treatment, verdict, not_needed FROM trials WHERE run_id = $1 AND trial = $2
 `
 
 type TrialParams struct {
@@ -805,12 +806,13 @@ func (q *Queries) Trial(ctx context.Context, arg TrialParams) (Trial, error) {
 		&i.Iteration,
 		&i.Treatment,
 		&i.Verdict,
+		&i.NotNeeded,
 	)
 	return i, err
 }
 
 const trials = `-- name: Trials :many
-SELECT run_id, trial, iteration, treatment, verdict FROM trials WHERE run_id = $1 ORDER BY trial
+SELECT run_id, trial, iteration, treatment, verdict, not_needed FROM trials WHERE run_id = $1 ORDER BY trial
 `
 
 func (q *Queries) Trials(ctx context.Context, runID string) ([]Trial, error) {
@@ -828,6 +830,7 @@ func (q *Queries) Trials(ctx context.Context, runID string) ([]Trial, error) {
 			&i.Iteration,
 			&i.Treatment,
 			&i.Verdict,
+			&i.NotNeeded,
 		); err != nil {
 			return nil, err
 		}
@@ -840,7 +843,7 @@ func (q *Queries) Trials(ctx context.Context, runID string) ([]Trial, error) {
 }
 
 const trialsOfIteration = `-- name: TrialsOfIteration :many
-SELECT run_id, trial, iteration, treatment, verdict FROM trials WHERE run_id = $1 AND iteration = $2 ORDER BY trial
+SELECT run_id, trial, iteration, treatment, verdict, not_needed FROM trials WHERE run_id = $1 AND iteration = $2 ORDER BY trial
 `
 
 type TrialsOfIterationParams struct {
@@ -863,6 +866,7 @@ func (q *Queries) TrialsOfIteration(ctx context.Context, arg TrialsOfIterationPa
 			&i.Iteration,
 			&i.Treatment,
 			&i.Verdict,
+			&i.NotNeeded,
 		); err != nil {
 			return nil, err
 		}

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
+  trialCount,
   ago,
   bitrate,
   bytes,
@@ -70,3 +71,8 @@ it.each([
   ['pkt_snd_loss', 'pkt snd loss', ''],
   ['rtt_ms', 'rtt', 'ms'],
 ])('reads the unit of %s', (name, title, unit) => expect(unitOf(name)).toEqual({ title, unit }))
+
+it('trials that have ended are counted with those that were not needed', () => {
+  expect(trialCount({ trials: 60, trialsEnded: 45, trialsNotNeeded: 0 })).toBe('45 of 60')
+  expect(trialCount({ trials: 60, trialsEnded: 60, trialsNotNeeded: 15 })).toBe('60 of 60, 15 not needed')
+})

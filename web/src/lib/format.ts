@@ -78,6 +78,11 @@ function trim(x: number): string {
   return String(Number(x.toPrecision(3)))
 }
 
+/** How many trials have ended, and how many of these the plan's rule to stop by left out. */
+export function trialCount(r: { trials: number; trialsEnded: number; trialsNotNeeded: number }): string {
+  return `${r.trialsEnded} of ${r.trials}${r.trialsNotNeeded ? `, ${r.trialsNotNeeded} not needed` : ''}`
+}
+
 /** Of attempts that failed, were aborted or are invalid, some of which were repeated: no count of trials. */
 export function unsuccessful(attempts: number): string {
   return `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'} without success`

@@ -70,6 +70,7 @@ export type TrialKind =
   | 'timed-out'
   | 'aborted'
   | 'skipped'
+  | 'not-needed'
   | 'invalid'
   | 'running'
   | 'waiting'
@@ -82,6 +83,7 @@ export const trialStates: Record<TrialKind, State> = {
   'timed-out': state('◷', 'timed out', 'bad'),
   aborted: state('■', 'aborted', 'warn'),
   skipped: state('»', 'skipped', 'warn'),
+  'not-needed': state('◌', 'not needed', 'muted'),
   invalid: state('⊘', 'invalid', 'warn'),
   running: state('▶', 'running', 'run'),
   waiting: state('·', 'waiting', 'muted'),

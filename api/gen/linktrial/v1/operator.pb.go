@@ -1177,12 +1177,13 @@ type Run struct {
 	Virtual              bool                   `protobuf:"varint,24,opt,name=virtual,proto3" json:"virtual,omitempty"`                            // on nodes of the virtual-time lab: its journals come when all guests have ended
 	GuestsEnded          bool                   `protobuf:"varint,25,opt,name=guests_ended,json=guestsEnded,proto3" json:"guests_ended,omitempty"` // of a run in virtual time: its journals are being stored, or those of other runs of its campaign are, or all are
 	// Of an open run, in lists:
-	WaitingFor    []string     `protobuf:"bytes,26,rep,name=waiting_for,json=waitingFor,proto3" json:"waiting_for,omitempty"` // before it begins, for people; empty: nothing
-	NoContact     []*NoContact `protobuf:"bytes,27,rep,name=no_contact,json=noContact,proto3" json:"no_contact,omitempty"`    // its nodes that are to be in contact and are not
-	Aborting      bool         `protobuf:"varint,29,opt,name=aborting,proto3" json:"aborting,omitempty"`                      // it is to be aborted, and nodes have not ended their parts yet
-	Settings      string       `protobuf:"bytes,28,opt,name=settings,proto3" json:"settings,omitempty"`                       // group and what sweeps have set in it, for people: "loss 0.1"; in lists only of runs that have not ended
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	WaitingFor      []string     `protobuf:"bytes,26,rep,name=waiting_for,json=waitingFor,proto3" json:"waiting_for,omitempty"`                   // before it begins, for people; empty: nothing
+	NoContact       []*NoContact `protobuf:"bytes,27,rep,name=no_contact,json=noContact,proto3" json:"no_contact,omitempty"`                      // its nodes that are to be in contact and are not
+	Aborting        bool         `protobuf:"varint,29,opt,name=aborting,proto3" json:"aborting,omitempty"`                                        // it is to be aborted, and nodes have not ended their parts yet
+	TrialsNotNeeded int32        `protobuf:"varint,30,opt,name=trials_not_needed,json=trialsNotNeeded,proto3" json:"trials_not_needed,omitempty"` // of those that have ended: the plan's rule to stop by left them out
+	Settings        string       `protobuf:"bytes,28,opt,name=settings,proto3" json:"settings,omitempty"`                                         // group and what sweeps have set in it, for people: "loss 0.1"; in lists only of runs that have not ended
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Run) Reset() {
@@ -1411,6 +1412,13 @@ func (x *Run) GetAborting() bool {
 	return false
 }
 
+func (x *Run) GetTrialsNotNeeded() int32 {
+	if x != nil {
+		return x.TrialsNotNeeded
+	}
+	return 0
+}
+
 func (x *Run) GetSettings() string {
 	if x != nil {
 		return x.Settings
@@ -1528,7 +1536,8 @@ type TrialRow struct {
 	Iteration     int32                  `protobuf:"varint,2,opt,name=iteration,proto3" json:"iteration,omitempty"`
 	Treatment     string                 `protobuf:"bytes,3,opt,name=treatment,proto3" json:"treatment,omitempty"`
 	Attempts      []*AttemptRow          `protobuf:"bytes,4,rep,name=attempts,proto3" json:"attempts,omitempty"`
-	Verdict       string                 `protobuf:"bytes,5,opt,name=verdict,proto3" json:"verdict,omitempty"` // empty: not ended
+	Verdict       string                 `protobuf:"bytes,5,opt,name=verdict,proto3" json:"verdict,omitempty"`                       // empty: not ended
+	NotNeeded     bool                   `protobuf:"varint,6,opt,name=not_needed,json=notNeeded,proto3" json:"not_needed,omitempty"` // the plan's rule to stop by ended it before its first attempt
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1596,6 +1605,13 @@ func (x *TrialRow) GetVerdict() string {
 		return x.Verdict
 	}
 	return ""
+}
+
+func (x *TrialRow) GetNotNeeded() bool {
+	if x != nil {
+		return x.NotNeeded
+	}
+	return false
 }
 
 // ControlCount is the packets between a node and the orchestrator during an attempt.
@@ -3509,7 +3525,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"campaignId\x12\x12\n" +
 	"\x04open\x18\x03 \x01(\bR\x04open\"9\n" +
 	"\x10ListRunsResponse\x12%\n" +
-	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\xc4\a\n" +
+	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\xf0\a\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1f\n" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
@@ -3544,20 +3560,23 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"waitingFor\x126\n" +
 	"\n" +
 	"no_contact\x18\x1b \x03(\v2\x17.linktrial.v1.NoContactR\tnoContact\x12\x1a\n" +
-	"\baborting\x18\x1d \x01(\bR\baborting\x12\x1a\n" +
+	"\baborting\x18\x1d \x01(\bR\baborting\x12*\n" +
+	"\x11trials_not_needed\x18\x1e \x01(\x05R\x0ftrialsNotNeeded\x12\x1a\n" +
 	"\bsettings\x18\x1c \x01(\tR\bsettings\"&\n" +
 	"\rGetRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"{\n" +
 	"\x0eGetRunResponse\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12.\n" +
 	"\x06trials\x18\x02 \x03(\v2\x16.linktrial.v1.TrialRowR\x06trials\x12\x14\n" +
-	"\x05sheet\x18\x03 \x01(\fR\x05sheet\"\xac\x01\n" +
+	"\x05sheet\x18\x03 \x01(\fR\x05sheet\"\xcb\x01\n" +
 	"\bTrialRow\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\x05R\x05trial\x12\x1c\n" +
 	"\titeration\x18\x02 \x01(\x05R\titeration\x12\x1c\n" +
 	"\ttreatment\x18\x03 \x01(\tR\ttreatment\x124\n" +
 	"\battempts\x18\x04 \x03(\v2\x18.linktrial.v1.AttemptRowR\battempts\x12\x18\n" +
-	"\averdict\x18\x05 \x01(\tR\averdict\"l\n" +
+	"\averdict\x18\x05 \x01(\tR\averdict\x12\x1d\n" +
+	"\n" +
+	"not_needed\x18\x06 \x01(\bR\tnotNeeded\"l\n" +
 	"\fControlCount\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x18\n" +
 	"\apackets\x18\x02 \x01(\x03R\apackets\x12\x14\n" +

@@ -441,29 +441,30 @@ func (x *ListCampaignsResponse) GetMore() bool {
 }
 
 type Campaign struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Plan           string                 `protobuf:"bytes,3,opt,name=plan,proto3" json:"plan,omitempty"`
-	Created        *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=created,proto3" json:"created,omitempty"`
-	Ended          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=ended,proto3" json:"ended,omitempty"` // unset while runs are open
-	Runs           int32                  `protobuf:"varint,6,opt,name=runs,proto3" json:"runs,omitempty"`
-	RunsEnded      int32                  `protobuf:"varint,7,opt,name=runs_ended,json=runsEnded,proto3" json:"runs_ended,omitempty"`
-	Trials         int32                  `protobuf:"varint,8,opt,name=trials,proto3" json:"trials,omitempty"`
-	TrialsEnded    int32                  `protobuf:"varint,9,opt,name=trials_ended,json=trialsEnded,proto3" json:"trials_ended,omitempty"`
-	AttemptsFailed int32                  `protobuf:"varint,10,opt,name=attempts_failed,json=attemptsFailed,proto3" json:"attempts_failed,omitempty"`
-	Radios         []string               `protobuf:"bytes,11,rep,name=radios,proto3" json:"radios,omitempty"`
-	Topologies     []string               `protobuf:"bytes,12,rep,name=topologies,proto3" json:"topologies,omitempty"`
-	SizesBytes     []int64                `protobuf:"varint,13,rep,packed,name=sizes_bytes,json=sizesBytes,proto3" json:"sizes_bytes,omitempty"`
-	Treatments     []string               `protobuf:"bytes,14,rep,name=treatments,proto3" json:"treatments,omitempty"` // labels
-	Place          string                 `protobuf:"bytes,15,opt,name=place,proto3" json:"place,omitempty"`
-	Published      bool                   `protobuf:"varint,16,opt,name=published,proto3" json:"published,omitempty"`                                       // the plan carries published values
-	Sweeps         bool                   `protobuf:"varint,17,opt,name=sweeps,proto3" json:"sweeps,omitempty"`                                             // sizes or other parameters are swept: curves can be drawn
-	LastActivity   *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=last_activity,json=lastActivity,proto3" json:"last_activity,omitempty"`              // when something last arrived from a node, or a run was created, started or ended
-	EndedAs        RunState               `protobuf:"varint,19,opt,name=ended_as,json=endedAs,proto3,enum=linktrial.v1.RunState" json:"ended_as,omitempty"` // stopped where a run was, else aborted where one was, else completed; unset while runs are open
-	Message        string                 `protobuf:"bytes,20,opt,name=message,proto3" json:"message,omitempty"`                                            // of a run that ended so, for people
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name            string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Plan            string                 `protobuf:"bytes,3,opt,name=plan,proto3" json:"plan,omitempty"`
+	Created         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=created,proto3" json:"created,omitempty"`
+	Ended           *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=ended,proto3" json:"ended,omitempty"` // unset while runs are open
+	Runs            int32                  `protobuf:"varint,6,opt,name=runs,proto3" json:"runs,omitempty"`
+	RunsEnded       int32                  `protobuf:"varint,7,opt,name=runs_ended,json=runsEnded,proto3" json:"runs_ended,omitempty"`
+	Trials          int32                  `protobuf:"varint,8,opt,name=trials,proto3" json:"trials,omitempty"`
+	TrialsEnded     int32                  `protobuf:"varint,9,opt,name=trials_ended,json=trialsEnded,proto3" json:"trials_ended,omitempty"`
+	AttemptsFailed  int32                  `protobuf:"varint,10,opt,name=attempts_failed,json=attemptsFailed,proto3" json:"attempts_failed,omitempty"`
+	Radios          []string               `protobuf:"bytes,11,rep,name=radios,proto3" json:"radios,omitempty"`
+	Topologies      []string               `protobuf:"bytes,12,rep,name=topologies,proto3" json:"topologies,omitempty"`
+	SizesBytes      []int64                `protobuf:"varint,13,rep,packed,name=sizes_bytes,json=sizesBytes,proto3" json:"sizes_bytes,omitempty"`
+	Treatments      []string               `protobuf:"bytes,14,rep,name=treatments,proto3" json:"treatments,omitempty"` // labels
+	Place           string                 `protobuf:"bytes,15,opt,name=place,proto3" json:"place,omitempty"`
+	Published       bool                   `protobuf:"varint,16,opt,name=published,proto3" json:"published,omitempty"`                                       // the plan carries published values
+	Sweeps          bool                   `protobuf:"varint,17,opt,name=sweeps,proto3" json:"sweeps,omitempty"`                                             // sizes or other parameters are swept: curves can be drawn
+	LastActivity    *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=last_activity,json=lastActivity,proto3" json:"last_activity,omitempty"`              // when something last arrived from a node, or a run was created, started or ended
+	EndedAs         RunState               `protobuf:"varint,19,opt,name=ended_as,json=endedAs,proto3,enum=linktrial.v1.RunState" json:"ended_as,omitempty"` // stopped where a run was, else aborted where one was, else completed; unset while runs are open
+	Message         string                 `protobuf:"bytes,20,opt,name=message,proto3" json:"message,omitempty"`                                            // of a run that ended so, for people
+	TrialsNotNeeded int32                  `protobuf:"varint,21,opt,name=trials_not_needed,json=trialsNotNeeded,proto3" json:"trials_not_needed,omitempty"`  // of those that have ended: plans' rules to stop by left them out
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Campaign) Reset() {
@@ -634,6 +635,13 @@ func (x *Campaign) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+func (x *Campaign) GetTrialsNotNeeded() int32 {
+	if x != nil {
+		return x.TrialsNotNeeded
+	}
+	return 0
 }
 
 type SummarizeRequest struct {
@@ -4466,7 +4474,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x03ids\x18\x03 \x03(\tR\x03ids\"a\n" +
 	"\x15ListCampaignsResponse\x124\n" +
 	"\tcampaigns\x18\x01 \x03(\v2\x16.linktrial.v1.CampaignR\tcampaigns\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\"\x94\x05\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"\xc0\x05\n" +
 	"\bCampaign\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -4494,7 +4502,8 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x06sweeps\x18\x11 \x01(\bR\x06sweeps\x12?\n" +
 	"\rlast_activity\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\flastActivity\x121\n" +
 	"\bended_as\x18\x13 \x01(\x0e2\x16.linktrial.v1.RunStateR\aendedAs\x12\x18\n" +
-	"\amessage\x18\x14 \x01(\tR\amessage\"Z\n" +
+	"\amessage\x18\x14 \x01(\tR\amessage\x12*\n" +
+	"\x11trials_not_needed\x18\x15 \x01(\x05R\x0ftrialsNotNeeded\"Z\n" +
 	"\x10SummarizeRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x1c\n" +
 	"\treference\x18\x02 \x01(\tR\treference\x12\x16\n" +

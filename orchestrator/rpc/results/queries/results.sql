@@ -9,6 +9,7 @@ ORDER BY c.ordinal DESC LIMIT sqlc.arg(count);
 -- How far runs have come; in a completed one every trial has ended.
 SELECT r.id AS run_id,
        (CASE WHEN r.state = 'completed' THEN r.trials ELSE (SELECT count(t.verdict) FROM trials t WHERE t.run_id = r.id) END)::integer AS ended,
+       (SELECT count(*) FROM trials t WHERE t.run_id = r.id AND t.not_needed)::integer AS not_needed,
        (SELECT count(*) FROM attempts a WHERE a.run_id = r.id AND a.verdict <> 'succeeded')::integer AS attempts_failed
 FROM runs r WHERE r.id = ANY (sqlc.arg(runs)::text[]);
 

@@ -143,6 +143,7 @@ func (q *Queries) SeriesOfAttempt(ctx context.Context, arg SeriesOfAttemptParams
 const trialCounts = `-- name: TrialCounts :many
 SELECT r.id AS run_id,
        (CASE WHEN r.state = 'completed' THEN r.trials ELSE (SELECT count(t.verdict) FROM trials t WHERE t.run_id = r.id) END)::integer AS ended,
+       (SELECT count(*) FROM trials t WHERE t.run_id = r.id AND t.not_needed)::integer AS not_needed,
        (SELECT count(*) FROM attempts a WHERE a.run_id = r.id AND a.verdict <> 'succeeded')::integer AS attempts_failed
 FROM runs r WHERE r.id = ANY ($1::text[])
 `
@@ -150,6 +151,7 @@ FROM runs r WHERE r.id = ANY ($1::text[])
 type TrialCountsRow struct {
 	RunID          string
 	Ended          int32
+	NotNeeded      int32
 	AttemptsFailed int32
 }
 
@@ -163,7 +165,12 @@ func (q *Queries) TrialCounts(ctx context.Context, runs []string) ([]TrialCounts
 	items := []TrialCountsRow{}
 	for rows.Next() {
 		var i TrialCountsRow
-		if err := rows.Scan(&i.RunID, &i.Ended, &i.AttemptsFailed); err != nil {
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Ended,
+			&i.NotNeeded,
+			&i.AttemptsFailed,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -14,7 +14,8 @@ export interface OpenCampaign {
   /** The run after it; empty: none is queued. */
   next: string
   waits: string
-  ended: number
+  trialsEnded: number
+  trialsNotNeeded: number
   trials: number
   /** Seconds of trials to come; 0: not known. */
   left: number
@@ -41,7 +42,8 @@ export function openCampaigns(open: readonly Run[], campaigns: readonly Campaign
       where: (c && c.runs > 1 ? `Run ${before} of ${c.runs}: ` : '') + placeOf(shown),
       next: behind && !shown.virtual ? placeOf(behind) : '',
       waits: shown.waitingFor.join(', '),
-      ended: c ? c.trialsEnded : sum((r) => r.trialsEnded),
+      trialsEnded: c ? c.trialsEnded : sum((r) => r.trialsEnded),
+      trialsNotNeeded: c ? c.trialsNotNeeded : sum((r) => r.trialsNotNeeded),
       trials: c ? c.trials : sum((r) => r.trials),
       left: sum((r) => r.estimatedSecondsLeft),
       moves:

@@ -109,6 +109,19 @@ describe('CampaignStore', () => {
     m.load(answer(RunState.RUNNING, [], [{ index: 0, iteration: 1, treatment: 'a', flows: null }]))
     expect(cell(r)).toMatchObject({ kind: 'succeeded', text: 'measured', spoken: 'measured with probes in 20.0 s' })
   })
+  it('tells a trial that was not needed from one that was skipped, and from one that was not run', () => {
+    const { m, r } = model(run(RunState.COMPLETED))
+    const row = (trial: number, more: object) => ({ trial, iteration: 1, treatment: 'a', ...more })
+    m.load(
+      answer(RunState.COMPLETED, [
+        row(0, { verdict: 'aborted', notNeeded: true }),
+        row(1, { verdict: 'aborted' }),
+        row(2, {}),
+      ]),
+    )
+    expect([0, 1, 2].map((t) => cell(r, t).kind)).toEqual(['not-needed', 'skipped', 'not-run'])
+    expect(cell(r)).toMatchObject({ glyph: '◌', text: 'not needed', brief: '' })
+  })
   it('says of a trial that was cut off by the end of its run that it has not ended', () => {
     const { m, r } = model(run(RunState.RUNNING), started(0))
     apply(m, run(RunState.ABORTED), 1000)
@@ -315,6 +328,7 @@ describe('cellOf', () => {
     ['failed', { reason: 'connect-timeout', message: 'no answer' }, 'failed', 'failed: connect timeout: no answer'],
     ['timed-out', { reason: 'transfer-timeout' }, 'timed-out', 'timed out: transfer timeout'],
     ['aborted', { reason: 'skipped' }, 'skipped', 'skipped'],
+    ['aborted', { reason: 'not-needed', message: 'by the rule' }, 'not-needed', 'not needed: by the rule'],
     ['aborted', { reason: 'command' }, 'aborted', 'aborted: command'],
     ['invalid', { reason: 'clock-jump' }, 'invalid', 'invalid: clock jump'],
   ])('%s %o', (verdict, more, kind, spoken) => {

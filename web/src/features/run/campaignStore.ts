@@ -5,6 +5,7 @@
 // nothing else. What the parts hold is never reactive: a trial, an attempt, a
 // line are values, and a change puts another one in their place. Samples stay
 // outside of Vue; a chart draws them by its own clock (liveSeries.ts).
+import { create } from '@bufbuild/protobuf'
 import { shallowReactive, shallowRef } from 'vue'
 import type { Command } from '@/gen/linktrial/v1/control_pb'
 import type {
@@ -14,9 +15,10 @@ import type {
   Note,
   Note_Kind,
   Run,
+  TrialRow,
   WatchResponse,
 } from '@/gen/linktrial/v1/operator_pb'
-import { RunState } from '@/gen/linktrial/v1/operator_pb'
+import { AttemptRowSchema, RunState } from '@/gen/linktrial/v1/operator_pb'
 import { date } from '@/lib/format'
 import { ended } from '@/lib/states'
 import { LiveSeries } from './liveSeries'
@@ -212,6 +214,8 @@ export class CampaignStore {
     if (!run.sheet && r.sheet.length) run.sheet = sheetView(r.sheet)
     for (const row of r.trials) {
       let t = trialOf(run, row.trial, row.iteration, row.treatment)
+      // No attempt has number 0: the trial ended without one. Watch says so, too.
+      if (row.verdict && !row.attempts.length) t = withAttempt(t, unattempted(row))
       for (const a of row.attempts) {
         if (a.verdict) t = withAttempt(t, a)
         else if (ended(r.run.state)) t = { ...t, cut: !t.attempts.size }
@@ -223,6 +227,15 @@ export class CampaignStore {
       run.trials.set(t.trial, t)
     }
   }
+}
+
+/** What became of a trial that ended without an attempt. */
+function unattempted(row: TrialRow): AttemptRow {
+  return create(AttemptRowSchema, {
+    verdict: row.verdict,
+    reason: row.notNeeded ? 'not-needed' : 'skipped',
+    message: row.notNeeded ? 'the plan’s rule to stop by had ended the trial' : 'the trial was skipped',
+  })
 }
 
 /** Of an attempt of which no more is known than that it runs. */

@@ -23,7 +23,18 @@ export interface Cell {
 
 /** The kinds that the legend below the matrix explains. */
 export const legend: { kind: TrialKind; glyph: string; text: string }[] = (
-  ['succeeded', 'failed', 'timed-out', 'aborted', 'skipped', 'invalid', 'not-ended', 'running', 'waiting'] as const
+  [
+    'succeeded',
+    'failed',
+    'timed-out',
+    'aborted',
+    'skipped',
+    'not-needed',
+    'invalid',
+    'not-ended',
+    'running',
+    'waiting',
+  ] as const
 ).map((kind) => ({
   kind,
   glyph: trialStates[kind].glyph,
@@ -70,6 +81,7 @@ export function reasonText(a: { reason: string; message: string }): string {
 
 export function kindOf(a: AttemptRow): TrialKind {
   if (a.verdict === 'aborted' && a.reason === 'skipped') return 'skipped'
+  if (a.verdict === 'aborted' && a.reason === 'not-needed') return 'not-needed'
   return (
     (['succeeded', 'failed', 'timed-out', 'aborted', 'invalid'] as TrialKind[]).find((k) => k === a.verdict) ?? 'failed'
   )
@@ -169,6 +181,7 @@ export function cellOf(
       speed ? number : '0',
     )
   const word = trialStates[kind].word
+  if (kind === 'not-needed') return whole(kind, word, '', `${word}: ${last.message}`, last.message, '')
   const why = kind === 'skipped' ? '' : last.reason.replaceAll('-', ' ')
   return whole(kind, word, why, `${word}${why ? `: ${reasonText(last)}` : ''}`, why ? last.message : '')
 }
