@@ -2,6 +2,7 @@ package stats
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -75,6 +76,21 @@ func (s Sequential) Family(comparisons []FamilyComparison, higherIsBetter bool, 
 		}
 	}
 	return out, beaten, nil
+}
+
+// FirstDecisive is the iteration of the first look at which [Sequential.Family] can decide one of
+// so many comparisons: where all pairs of it have the better value on the same side, and every
+// iteration until there has a pair. 0: no look can. It is for rules that [Sequential.Check] takes.
+func (s Sequential) FirstDecisive(comparisons int) int {
+	level, spent := s.Alpha/float64(max(1, comparisons)), 0.0
+	for _, iteration := range s.Looks {
+		allowed := s.Spending.Spent(level, s.fraction(iteration))
+		if math.Ldexp(1, 1-iteration) <= allowed-spent {
+			return iteration
+		}
+		spent = allowed
+	}
+	return 0
 }
 
 func (c FamilyComparison) worse(ratio float64, higherIsBetter bool) string {

@@ -115,3 +115,47 @@ func TestFamilyDropsTheBeaten(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The first look that can decide one of so many comparisons is the first that does where one
+// treatment is always the better one, and no earlier look has.
+func TestFirstDecisive(t *testing.T) {
+	for _, c := range []struct {
+		rule        Sequential
+		comparisons int
+		want        int
+	}{
+		{Sequential{0.05, OBrienFleming, []int{10, 15, 20, 25, 30}}, 1, 15},
+		{Sequential{0.05, OBrienFleming, []int{10, 15, 20, 25, 30}}, 6, 15},
+		{Sequential{0.05, Pocock, []int{10, 15, 20, 25, 30}}, 6, 10},
+		{Sequential{0.05, Pocock, []int{5, 10, 15, 20, 25, 30}}, 6, 15},
+		{Sequential{0.05, Pocock, []int{3, 6, 7}}, 3, 0},
+		{Sequential{0.05, OBrienFleming, []int{3, 6, 8}}, 3, 8},
+		{Sequential{0.5, Pocock, []int{2}}, 1, 2},
+	} {
+		comparisons := make([]FamilyComparison, c.comparisons)
+		for i := range comparisons {
+			comparisons[i] = FamilyComparison{Reference: "a", Value: string(rune('b' + i))}
+			for iteration := 1; iteration <= c.rule.Looks[len(c.rule.Looks)-1]; iteration++ {
+				value := 100 + 10*float64(iteration%7)
+				if i > 0 { // the others differ in nothing
+					value = 100 + float64(iteration)*(2*float64(iteration%2)-1)
+				}
+				comparisons[i].Blocks = append(comparisons[i].Blocks, Block{iteration, Pair{Reference: 99, Value: value}})
+			}
+		}
+		first := 0
+		for _, look := range c.rule.Looks {
+			found, _, err := c.rule.Family(comparisons, false, look)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found[0].Stops {
+				first = look
+				break
+			}
+		}
+		if got := c.rule.FirstDecisive(c.comparisons); first != c.want || got != c.want {
+			t.Errorf("%+v: the look after %d decides, FirstDecisive is %d", c, first, got)
+		}
+	}
+}

@@ -62,8 +62,8 @@ func (s Sequential) Check() error {
 	if err := checkSpending(s.Spending, s.Alpha); err != nil {
 		return err
 	}
-	if len(s.Looks) < 1 || len(s.Looks) > maxLooks {
-		return fmt.Errorf("looks: expected 1 to %d, found %d", maxLooks, len(s.Looks))
+	if len(s.Looks) < 1 || len(s.Looks) > MaxLooks {
+		return fmt.Errorf("looks: expected 1 to %d, found %d", MaxLooks, len(s.Looks))
 	}
 	before := 0
 	for k, l := range s.Looks {
@@ -72,8 +72,8 @@ func (s Sequential) Check() error {
 		}
 		before = l
 	}
-	if before > maxBlocks {
-		return fmt.Errorf("look %d: expected at most iteration %d, found %d", len(s.Looks), maxBlocks, before)
+	if before > MaxBlocks {
+		return fmt.Errorf("look %d: expected at most iteration %d, found %d", len(s.Looks), MaxBlocks, before)
 	}
 	// With all signs alike, the two-sided P of the last look is 2^(1−n).
 	if least := LeastPairs(1 - s.Alpha); before < least {
@@ -82,8 +82,8 @@ func (s Sequential) Check() error {
 	return nil
 }
 
-// maxBlocks bounds the iterations of a rule: rank sums are counted out one by one.
-const maxBlocks = 500
+// MaxBlocks bounds the iterations of a rule: rank sums are counted out one by one.
+const MaxBlocks = 500
 
 // Evaluate is what the looks find up to a number of completed iterations, until one stops.
 // It depends on nothing else: an agent and the orchestrator find the same.

@@ -66,8 +66,8 @@ func EqualDesign(s Spending, alpha float64, looks int) (Design, error) {
 	if err := checkSpending(s, alpha); err != nil {
 		return Design{}, err
 	}
-	if looks < 1 || looks > maxLooks {
-		return Design{}, fmt.Errorf("looks: expected 1 to %d, found %d", maxLooks, looks)
+	if looks < 1 || looks > MaxLooks {
+		return Design{}, fmt.Errorf("looks: expected 1 to %d, found %d", MaxLooks, looks)
 	}
 	d := Design{Alpha: alpha, Fractions: make([]float64, looks), Boundaries: make([]float64, looks)}
 	set := func(constant float64) Design {
@@ -83,9 +83,9 @@ func EqualDesign(s Spending, alpha float64, looks int) (Design, error) {
 	return set(boundaryWith(func(constant float64) float64 { return set(constant).Power(0) }, alpha)), nil
 }
 
-// maxLooks bounds the looks of a design. More than five or ten shorten the trials little
+// MaxLooks bounds the looks of a design. More than five or ten shorten the trials little
 // (Jennison and Turnbull 2000, chapter 2).
-const maxLooks = 100
+const MaxLooks = 100
 
 // minStep is the least information between looks, as a fraction of the largest: those of
 // nearly the same information need very many points to integrate over.
@@ -102,8 +102,8 @@ func checkSpending(s Spending, alpha float64) error {
 }
 
 func checkFractions(fractions []float64) error {
-	if len(fractions) < 1 || len(fractions) > maxLooks {
-		return fmt.Errorf("looks: expected 1 to %d, found %d", maxLooks, len(fractions))
+	if len(fractions) < 1 || len(fractions) > MaxLooks {
+		return fmt.Errorf("looks: expected 1 to %d, found %d", MaxLooks, len(fractions))
 	}
 	before := 0.0
 	for k, f := range fractions {

@@ -20,6 +20,11 @@ func (r *requirement) canBeMet(c *Cell, all []runsheet.Requirement) bool {
 			metric.Problem("is not known: %s", why)
 			return false
 		}
+	case runsheet.MetricRatioTo:
+		if c.Stop != nil {
+			metric.Problem("has no interval in a run with a rule to stop by: which treatment delivers sooner than another is what the rule finds")
+			return false
+		}
 	case runsheet.MetricDelivered:
 		longest := time.Duration(c.Limits.Attempts) * (c.Limits.Connect + c.Limits.Transfer)
 		if c.timed() {

@@ -48,6 +48,7 @@ func (ps *parser) cells(group string, g, r yamldoc.Mapping) {
 		return r.Field(key)
 	}
 	base := ps.baseCell(group, g)
+	ps.placeStop(&base, g, pick("iterations"))
 	base.Flows = ps.flows(pick("flows"))
 	ps.placeProbes(&base, pick("probes"))
 	ps.checkFlows(&base, pick("flows"), r.Field("mixes"))

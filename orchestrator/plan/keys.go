@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/stats"
 	"linktrial/internal/yamlschema"
 	"linktrial/protocols/contract"
 )
@@ -177,6 +179,17 @@ var validKeys = &yamlschema.Mapping{Name: "rules of validity", Keys: []yamlschem
 	{Name: "host", Form: yamlschema.Quantity("%", minMissed, 100), Unset: "no rule", Example: "3 %", Meaning: "The share of an attempt's time for which a node's busy processors may keep programs of the trial waiting."},
 }}
 
+// leastAlpha and mostAlpha are in percent. A level below would need more iterations than anybody
+// has; one above is no test ([stats.Sequential.Check]).
+const leastAlpha, mostAlpha, defaultAlpha = 0.001, 50, 5.
+
+var stopKeys = &yamlschema.Mapping{Name: "a rule to stop by", Keys: []yamlschema.Key{
+	{Name: "first", Form: yamlschema.Integer(1, stats.MaxBlocks), Required: true, Example: "10", Meaning: "The least number of iterations: the rule looks for the first time after so many."},
+	{Name: "every", Form: yamlschema.Integer(1, stats.MaxBlocks), Required: true, Example: "5", Meaning: "Iterations from one look to the next. The last look is after the last iteration."},
+	{Name: "spending", Form: yamlschema.Word(stats.OBrienFleming, stats.Pocock), Default: string(stats.OBrienFleming), Example: "pocock", Meaning: "How alpha is divided over the looks. With obrien-fleming the first looks need much more than the last one to decide something; with pocock all need about the same."},
+	{Name: "alpha", Form: yamlschema.Quantity("%", leastAlpha, mostAlpha), Default: fmt.Sprintf("%g %%", defaultAlpha), Example: "1 %", Meaning: "The probability of at most so much that, over all looks and comparisons of a run, a treatment is taken for worse than one from which it does not differ."},
+}}
+
 var rowKeys = &yamlschema.Mapping{Name: "published rows", Keys: []yamlschema.Key{
 	{Name: "group", Form: yamlschema.Known("group"), Unset: "the plan has no groups, or radio and topology tell the run", Example: "first", Meaning: "Group of the run."},
 	{Name: "where", Form: conditionForm, Unset: "radio and topology tell the run", Example: "{size: 64 KiB}", Meaning: "Size and axes of the sweep that tell the run from others of its radio and topology."},
@@ -252,6 +265,7 @@ var cellKeys = &yamlschema.Mapping{Name: "the plan", Keys: []yamlschema.Key{
 	{Name: "flows", Form: yamlschema.List(yamlschema.Of(flowKeys), 1, maxEntries), Unset: "one transfer from client to server", Example: "[{count: 10, spacing: 100ms}]", Meaning: "What a trial is made of."},
 	{Name: "probes", Form: yamlschema.List(yamlschema.Of(probeKeys), 0, maxProbes), Unset: "none", Example: "[{treatment: voice, alone: 60s}]", Meaning: "Probes beside transfers, or alone."},
 	{Name: "iterations", Form: yamlschema.Integer(1, MaxIterations), Required: true, Example: "10", InTemplate: true, Meaning: "Passes over all treatments."},
+	{Name: "stop", Form: yamlschema.Of(stopKeys), Unset: "every run has all iterations", Example: "{first: 10, every: 5}", Beside: "{iterations: 30}", Meaning: "By which a run ends before its last iteration: treatments that are clearly slower to deliver than another one have no more trials."},
 	{Name: "limits", Form: yamlschema.Of(limitsKeys), Unset: "the defaults of its keys", Example: "{connect: 10s, transfer: 1m, attempts: 2}", InTemplate: true, Meaning: "Times and attempts of a trial."},
 	{Name: "valid", Form: yamlschema.Of(validKeys), Unset: "no rules", Example: "{clock_step: 100ms, host: 3 %}", Meaning: "Rules of validity: during an attempt that counts, none is broken."},
 	{Name: "sample_interval", Form: yamlschema.Duration(10*time.Millisecond, time.Hour), Default: 100 * time.Millisecond, Example: "1s", Meaning: "Time between the samples of a transfer."},
@@ -261,7 +275,7 @@ var groupKeys = func() *yamlschema.Mapping {
 	name := yamlschema.Key{Name: "name", Form: yamlschema.Name(), Required: true, Example: "first", Meaning: "Unique in the plan."}
 	chosen := yamlschema.Key{Name: "treatments", Form: yamlschema.OneOrMany(yamlschema.Known("treatment"), 2*MaxTreatments), Unset: "all", Example: "[cubic, reno]", Meaning: "Treatments and mixes of the group, by their names."}
 	m := (&yamlschema.Mapping{Name: "groups", Keys: []yamlschema.Key{name, chosen}}).With(cellKeys.Keys...)
-	m = m.Some("groups", "name", "notes", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "probes", "iterations", "limits", "valid", "sample_interval")
+	m = m.Some("groups", "name", "notes", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "probes", "iterations", "stop", "limits", "valid", "sample_interval")
 	for i := range m.Keys {
 		if k := &m.Keys[i]; cellKeys.Key(k.Name) != nil && k.Name != "notes" {
 			k.Required, k.Default, k.Unset, k.InTemplate = false, nil, asPlan, false
@@ -284,4 +298,4 @@ var planKeys = (&yamlschema.Mapping{Keys: []yamlschema.Key{
 	{Name: "capture", Form: yamlschema.Flag(), Default: false, Example: "true", Meaning: "Keep a log of every trial's packets."},
 	{Name: "published", Form: yamlschema.Of(publishedKeys), Unset: "none", Example: `{source: "breedy-2015, Table 2", rows: ` + exampleRows + `}`, Meaning: "Values of a paper, shown beside the results."},
 }}).With(cellKeys.Keys...).Some("the plan", "name", "title", "notes", "groups", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "mixes", "probes",
-	"iterations", "order", "seed", "limits", "valid", "require", "control", "control_share", "sample_interval", "capture", "published")
+	"iterations", "stop", "order", "seed", "limits", "valid", "require", "control", "control_share", "sample_interval", "capture", "published")

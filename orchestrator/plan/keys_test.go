@@ -35,6 +35,7 @@ var around = map[string]string{
 	"published rows.group":    "{groups: [{name: first, size: 64 KiB}, {name: second, radio: mpu4}]}",
 	"requirements.group":      "{groups: [{name: first, size: 64 KiB}, {name: second, radio: mpu4}]}",
 	"published values.group":  "{groups: [{name: first, size: 64 KiB}, {name: second, radio: mpu4}]}",
+	"a rule to stop by.first": "{iterations: 30}", "a rule to stop by.every": "{iterations: 30}", "a rule to stop by.spending": "{iterations: 30}", "a rule to stop by.alpha": "{iterations: 30}",
 	"treatments.second_radio": "{topology: two-radios}",
 }
 
@@ -74,7 +75,7 @@ func TestSchemaTakesEveryPlan(t *testing.T) {
 	yamlschematest.Files(t, plan.Language, texts)
 	examples(t).Refused(t,
 		"there_is_no_such_key: 1", "limits: {conect: 10s}", "limits: {connect: ten}", "order: latin", "iterations: 0", "capture: maybe",
-		"seed: -1", "size: 3 parsecs", "treatments: []", "valid: {position: 25 kg}", "valid: {battery: {}}", "flows: [{count: 0}]", "title: \"two\\nlines\"",
+		"seed: -1", "size: 3 parsecs", "treatments: []", "valid: {position: 25 kg}", "valid: {battery: {}}", "stop: {}", "stop: {first: 10, every: 0}", "stop: {first: 10, every: 5, spending: all}", "flows: [{count: 0}]", "title: \"two\\nlines\"",
 		"name: Capitals", "published: {rows: []}", "sample_interval: [1s]",
 	)
 	if _, err := json.Marshal(plan.Language.JSONSchema()); err != nil {

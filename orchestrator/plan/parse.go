@@ -31,7 +31,7 @@ func Parse(stop func() error, file string, text []byte, cat Catalog) (*Plan, err
 	}
 	sum := sha256.Sum256(text)
 	ps := parser{cat: cat, plan: &Plan{Hash: hex.EncodeToString(sum[:]), Expected: map[string]string{}}, stop: stop, file: file,
-		axes: map[string][]axis{}, types: map[string]string{}, viaAt: map[string][]yamldoc.Value{}, secondAt: map[string]yamldoc.Value{}, drivenAt: map[string]yamldoc.Value{}, varied: map[string]*radio.Profile{}, readingsAt: map[*runsheet.Valid][]readingAt{}}
+		axes: map[string][]axis{}, types: map[string]string{}, viaAt: map[string][]yamldoc.Value{}, secondAt: map[string]yamldoc.Value{}, drivenAt: map[string]yamldoc.Value{}, varied: map[string]*radio.Profile{}, readingsAt: map[*runsheet.Valid][]readingAt{}, stopAt: map[*runsheet.Stop]*stopRule{}}
 	if ps.stop == nil {
 		ps.stop = func() error { return nil }
 	}
@@ -73,6 +73,9 @@ type parser struct {
 	probesMisnamed bool
 	// readingsAt is where rules of validity state their limits of the radio's readings.
 	readingsAt map[*runsheet.Valid][]readingAt
+	// rule is the plan's rule to stop by, and stopAt those that cells' rules are of.
+	rule   *stopRule
+	stopAt map[*runsheet.Stop]*stopRule
 	// varied is the profiles that sweeps have asked for, by radio and changes.
 	varied map[string]*radio.Profile
 }
@@ -90,6 +93,7 @@ func (ps *parser) read(r yamlschema.Fields) {
 	p.Seed = r.Field("seed").Required().Uint64(0)
 	p.Limits = limits(r.Field("limits"))
 	p.Valid = ps.valid(r.Field("valid"))
+	ps.rule = readStop(r.Field("stop"))
 	p.Control = runsheet.Control(r.Word("control"))
 	p.ControlShare = controlShare(r.Field("control_share"), p.Control)
 	p.SampleInterval = r.Duration("sample_interval")
@@ -106,6 +110,7 @@ func (ps *parser) read(r yamlschema.Fields) {
 		ps.make()
 	}
 	if r.OK() {
+		ps.checkStops()
 		ps.require(required)
 	}
 	ps.published(r.Mapping)

@@ -76,6 +76,7 @@ type Cell struct {
 
 	Iterations     int
 	Limits         runsheet.Limits
+	Stop           *runsheet.Stop  // rule to stop by; nil: all iterations are run
 	Valid          *runsheet.Valid // rules of validity; nil: none
 	Require        []runsheet.Requirement
 	SampleInterval time.Duration

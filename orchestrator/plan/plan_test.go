@@ -240,6 +240,7 @@ func TestReadyPlans(t *testing.T) {
 			"quickstart":          "quickstart: 1 run, 6 treatments, 3 iterations, 18 trials",
 			"breedy-2015":         "breedy-2015: 12 runs, 4 treatments, 10 iterations, 480 trials",
 			"transports-fairness": "transports-fairness: 6 runs, 3 treatments, 10 iterations, 160 trials",
+			"sequential":          "sequential: 1 run, 4 treatments, 30 iterations, 120 trials",
 			"multipath":           "multipath: 1 run, 3 treatments, 3 iterations, 9 trials",
 			"delay-under-load":    "delay-under-load: 2 runs, 13 treatments, 2 iterations, 52 trials",
 			"transports":          "transports: 92 runs, 12 treatments, 10 iterations, 11040 trials",
@@ -263,8 +264,8 @@ func TestReadyPlans(t *testing.T) {
 			}
 		}
 	}
-	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 10 {
-		t.Errorf("%d ready plans (%v), this test knows 10", len(files), err)
+	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 11 {
+		t.Errorf("%d ready plans (%v), this test knows 11", len(files), err)
 	}
 }
 

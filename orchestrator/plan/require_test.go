@@ -202,3 +202,13 @@ func TestRequireTooMuch(t *testing.T) {
 	_, err = plan.Parse(nil, "p.yaml", []byte(b.String()), testCatalog(t))
 	require.ErrorContains(t, err, "expected 1 to 100 requirements, found 101")
 }
+
+// Nothing can be required of a ratio in a run that a rule may stop: its interval is of a fixed
+// number of iterations.
+func TestNoRatioBesideARule(t *testing.T) {
+	stops := strings.Replace(requiring, "iterations: 10,", "iterations: 10, stop: {first: 10, every: 1},", 1)
+	_, err := plan.Parse(nil, "p.yaml", fmt.Appendf(nil, stops, "{group: few, treatment: haul, ratio_to: {treatment: cubic, at_least: 95 %}}"), testCatalog(t))
+	require.ErrorContains(t, err, "require[0].ratio_to: has no interval in a run with a rule to stop by")
+	_, err = plan.Parse(nil, "p.yaml", fmt.Appendf(nil, stops, "{group: few, treatment: haul, average: {at_least: 9 KB/s}}"), testCatalog(t))
+	require.NoError(t, err)
+}

@@ -10,7 +10,7 @@ import (
 // cell, by name, the reason. Mixes that need one of them are missing too; a treatment
 // is missing from the whole plan where it is so in every cell that has it. It
 // returns every treatment and reason once, in the order of the plan, for
-// people.
+// people. A cell of which fewer than two treatments are left has no rule to stop by.
 func (p *Plan) MarkUnavailable(cells []map[string]string) []string {
 	var why []string
 	for i := range p.Cells {
@@ -28,6 +28,12 @@ func (p *Plan) MarkUnavailable(cells []map[string]string) []string {
 				if m.Missing == "" && t.Missing != "" && m.uses(t.Name) {
 					m.Missing = t.Label + " is missing: " + t.Missing
 				}
+			}
+		}
+		if c.Stop != nil && c.compared() < leastCompared {
+			c.Stop = nil
+			if text := "the rule to stop by: of a run, fewer than two treatments are left to compare"; !slices.Contains(why, text) {
+				why = append(why, text)
 			}
 		}
 		for _, t := range p.Treatments {

@@ -10,6 +10,7 @@
 // What a plan can find:
 //
 //   - power: the smallest differences that the comparisons of a plan find
+//   - powerrule: what a plan's rule to stop by does, and how many iterations it takes
 //   - spread: how much ratios varied in earlier runs
 //
 // What an analysis is used for:

@@ -40,12 +40,6 @@ type PowerLine struct {
 // PowerNote says how the lines are made.
 const PowerNote = "A difference of 15 %: the throughputs of two treatments in the same iteration have a ratio of 1.15. It is found where the signed-rank test of the results refuses \"no difference\", at 5 % over the number of comparisons of the run (the first step of Holm's correction). Spread: the standard deviation of the logarithm of this ratio. Logarithms are taken as normal, iterations as independent."
 
-// The chances that lines are for.
-const (
-	powerChance = 0.8
-	sureChance  = 0.95
-)
-
 // powers are those of a plan: lines by text, and what they are computed with.
 type powers struct {
 	PowerOptions
@@ -56,7 +50,7 @@ type powers struct {
 
 // Power is what each comparison of the runs of a plan, a treatment against the reference,
 // can find: the smallest difference found with 80 % and with 95 % chance. Runs and
-// comparisons that are alike share a line. It ends with the error of stop, if that has one.
+// comparisons that are alike share a line. A run with a rule to stop by has a line for it. It ends with the error of stop, if that has one.
 func Power(stop func() error, sheets []*runsheet.Sheet, o PowerOptions) ([]PowerLine, error) {
 	if o.Assumed == 0 {
 		o.Assumed = AssumedSpread
@@ -84,6 +78,9 @@ func (w *powers) add(stop func() error, run int, sh *runsheet.Sheet) error {
 			return err
 		}
 		text := w.compare(sh, reference, t.Name, len(others))
+		if sh.Stop != nil {
+			text += fixedOnly
+		}
 		if labels[text] == nil {
 			texts = append(texts, text)
 		}
@@ -96,7 +93,14 @@ func (w *powers) add(stop func() error, run int, sh *runsheet.Sheet) error {
 		}
 		w.put(run, wording.Clean(fmt.Sprintf("%s against %s", who, sh.Label(reference)))+": "+text)
 	}
-	return nil
+	if sh.Stop == nil {
+		return nil
+	}
+	text, err := ruleLine(sh)
+	if err == nil {
+		w.put(run, text)
+	}
+	return err
 }
 
 // put adds a run to the line of a text.

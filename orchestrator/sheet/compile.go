@@ -107,7 +107,7 @@ func (co *compiler) cell(index int, c *plan.Cell) (*runsheet.Sheet, error) {
 		Cell:    c.Sheet(index),
 		Control: p.Control, ControlShare: p.ControlShare, Order: string(p.Order),
 		Radio: *c.Radio, Topology: *c.Topology,
-		Limits: c.Limits, Valid: c.Valid, Require: c.Require, SampleInterval: c.SampleInterval, Seed: p.Seed, Capture: p.Capture,
+		Limits: c.Limits, Valid: c.Valid, Require: c.Require, Stop: c.Stop, SampleInterval: c.SampleInterval, Seed: p.Seed, Capture: p.Capture,
 	}
 	if c.Radio.Emulation != nil {
 		n, err := co.network(c)

@@ -212,9 +212,13 @@ func Summary(s *runsheet.Sheet) string {
 	if s.Cell.Group != "" {
 		what = s.Cell.Group + ": " + what
 	}
-	text := fmt.Sprintf("%s at %s, %s: %d trials (%d treatments × %d iterations, %s order), about %s",
+	most := ""
+	if s.Stop != nil {
+		most = "at most "
+	}
+	text := fmt.Sprintf("%s at %s, %s: %d trials (%d treatments × %d iterations, %s order), %sabout %s",
 		s.Radio.Title, s.Topology.Title, what,
-		len(s.Trials), runnable(s), s.Iterations(), s.Order, rough(Total(s)))
+		len(s.Trials), runnable(s), s.Iterations(), s.Order, most, rough(Total(s)))
 	if s.Network == nil {
 		text += ", by the radio's rated throughput"
 		if !paceOf(s, runsheet.Flow{}).known {

@@ -39,7 +39,11 @@ reference of its run that is found with 80 % and with 95 % chance. It depends on
 ratio of the two varies from iteration to iteration: the spread, which is the standard
 deviation of the logarithm of the ratio. --spread-of takes it from results of an earlier
 campaign, or of a rehearsal in virtual time: of runs of the same radio, topology, size and
-settings that have the same two treatments. Where there are none, --spread is assumed.`,
+settings that have the same two treatments. Where there are none, --spread is assumed.
+
+Of a run with a rule to stop by, explain prints when the rule looks and how many iterations a
+comparison takes by it on average. Its sheet and the estimates are of all iterations, and so
+at most what it takes.`,
 		Example: `  linktrial plan explain plans/quickstart.yaml
   linktrial plan explain plans/breedy-2015.yaml --spread-of results.json --effect 10%`,
 		Args: cobra.ExactArgs(1),
@@ -63,7 +67,7 @@ settings that have the same two treatments. Where there are none, --spread is as
 				}
 				all += d
 			}
-			fmt.Printf("In all %s, about %s.\n", terminal.Count(len(sheets), "run"), terminal.ForPeople(all.Seconds()))
+			fmt.Printf("In all %s, %s %s.\n", terminal.Count(len(sheets), "run"), about(sheets...), terminal.ForPeople(all.Seconds()))
 			return explainPower(cmd.Context(), sheets, o)
 		},
 	}
@@ -160,6 +164,9 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 	for _, line := range sh.Required() {
 		fmt.Printf("required of %s\n", terminal.Printable(line))
 	}
+	if sh.Stop != nil {
+		fmt.Printf("rule to stop by: it looks %s\n", report.StopLooks(sh.Stop))
+	}
 	fmt.Println()
 	estimates := sheet.Estimate(sh)
 	var total time.Duration
@@ -176,6 +183,15 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 			total += estimates[i]
 		}
 	})
-	fmt.Printf("\nAbout %s.\n\n", terminal.ForPeople(total.Seconds()))
+	fmt.Printf("\nIt takes %s %s.\n\n", about(sh), terminal.ForPeople(total.Seconds()))
 	return total, err
+}
+
+// about is how exact the estimate of all trials of the sheets is: a rule to stop by may leave some
+// out.
+func about(sheets ...*runsheet.Sheet) string {
+	if slices.ContainsFunc(sheets, func(sh *runsheet.Sheet) bool { return sh.Stop != nil }) {
+		return "at most about"
+	}
+	return "about"
 }

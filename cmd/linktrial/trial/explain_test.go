@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"linktrial/executor/runsheet"
+	"linktrial/internal/stats"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/reporttest"
 )
@@ -77,4 +78,28 @@ A difference of 15 %: `, text)
 		require.NoError(t, explainPower(t.Context(), []*runsheet.Sheet{&other}, report.PowerOptions{}))
 	})
 	require.Equal(t, "\nNo run compares treatments.\n", text)
+}
+
+// Of a run with a rule to stop by, explain says when it looks, and times are the longest.
+func TestExplainRule(t *testing.T) {
+	r := reporttest.NewRun("c-20260314-1-1", "mpu4", "MPU4", "vip-lot", "VIP lot", 256<<10, 12, reporttest.Treatment{Name: "tcp", Label: "TCP", Protocol: "tcp", KBps: 100},
+		reporttest.Treatment{Name: "udt", Label: "UDT", Protocol: "udt", KBps: 120})
+	text := printed(t, func() {
+		_, err := explain(r.Sheet)
+		require.NoError(t, err)
+	})
+	require.NotContains(t, text, "rule to stop by")
+	require.Contains(t, text, "\nIt takes about ")
+	ruled := *r.Sheet
+	ruled.Stop = &runsheet.Stop{Looks: []int{8, 12}, Alpha: 0.05, Spending: stats.Pocock}
+	text = printed(t, func() {
+		_, err := explain(&ruled)
+		require.NoError(t, err)
+		require.NoError(t, explainPower(t.Context(), []*runsheet.Sheet{r.Sheet, &ruled}, report.PowerOptions{}))
+	})
+	require.Contains(t, text, "\nrule to stop by: it looks after iterations 8, 12\n")
+	require.Contains(t, text, "\nIt takes at most about ")
+	require.Contains(t, text, "\nrun 2: rule to stop by: it looks after iterations 8, 12; pocock spends 5 % ")
+	require.Equal(t, "about", about(r.Sheet))
+	require.Equal(t, "at most about", about(r.Sheet, &ruled))
 }

@@ -158,7 +158,7 @@ orchestrator is asked, whose catalogue may have it.`,
 					total += d
 				}
 			}
-			fmt.Printf("%s is in order%s: %s, %s, about %s\n", shownFile(args[0]), by, terminal.Count(len(sheets), "run"), terminal.Count(trials, "trial"), terminal.ForPeople(total.Seconds()))
+			fmt.Printf("%s is in order%s: %s, %s, %s %s\n", shownFile(args[0]), by, terminal.Count(len(sheets), "run"), terminal.Count(trials, "trial"), about(sheets...), terminal.ForPeople(total.Seconds()))
 			if flows > 1 {
 				sayVirtual(flows)
 			}

@@ -2,6 +2,7 @@
 // text, and the form says where.
 import { probesOf, validOf, type ProbeView, type ValidView } from './conditions'
 import { requiredOf, type RequiredView } from './require'
+import { stopOf, type StopView } from './stop'
 import { lineOf, locked, type Path, type PlanText } from './text'
 import { flat, isPlain, plain, shown, typed, type Plain } from './values'
 
@@ -47,6 +48,7 @@ export interface PlanView {
   probes: ProbeView[] | undefined
   valid: ValidView | undefined
   required: RequiredView[] | undefined
+  stop: StopView | undefined
   iterations: string
   order: string
   seed: string
@@ -81,6 +83,7 @@ const tells: Record<string, (v: unknown) => string> = {
   probes: (v) => count(v, 'probe', 'probes'),
   valid: (v) => `rules of validity: ${Object.keys(plain(v)).join(', ')}`,
   require: (v) => count(v, 'requirement', 'requirements'),
+  stop: () => 'a rule to stop by',
   exclude: (v) => `${count(v, 'combination', 'combinations')} left out`,
   published: (v) => `values of ${shown(plain(v).source) || 'a paper'}`,
   sweep: () => 'parameters that vary together',
@@ -106,6 +109,7 @@ export function viewOf(p: PlanText): PlanView {
     probes: probesOf(p, v.probes),
     valid: validOf(p, v.valid),
     required: requiredOf(p, v.require),
+    stop: stopOf(p, v.stop),
     iterations: shown(v.iterations),
     order: shown(v.order),
     seed: shown(v.seed),
@@ -126,6 +130,7 @@ export function viewOf(p: PlanText): PlanView {
     probes: view.probes,
     valid: view.valid,
     require: view.required,
+    stop: view.stop,
     limits: view.limits,
   }
   for (const key of Object.keys(tells)) {

@@ -25,6 +25,7 @@ interface Sheet {
   treatments: { name: string; label: string; missing?: string }[]
   mixes?: { name: string; label: string; missing?: string }[]
   trials: { iteration: number; treatment: string }[] | null
+  stop?: object
 }
 
 const read = (b: Uint8Array) => JSON.parse(new TextDecoder().decode(b)) as Sheet
@@ -68,3 +69,6 @@ export function orderOf(e: ExplainPlanResponse, run: number): RunOrder | undefin
     rows: [...rows.values()],
   }
 }
+
+/** Whether a run has a rule to stop by, so that its time is the longest that it may take. */
+export const mayEndEarly = (e: ExplainPlanResponse) => e.sheets.some((s) => read(s.sheet).stop !== undefined)

@@ -36,6 +36,7 @@ export const keys = [
   'probes',
   'groups',
   'iterations',
+  'stop',
   'order',
   'seed',
   'limits',
