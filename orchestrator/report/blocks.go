@@ -64,14 +64,7 @@ func omnibus(t *RunTable, samples []sample, isMix func(string) bool, seed uint64
 	values := func(i int) map[int]float64 { return samples[i].by(rateOf) }
 	if soon := soonest(t, isMix); len(soon) > 1 && failuresDiffer(t, soon) {
 		rows, of = soon, "time to delivery, "
-		values = func(i int) map[int]float64 {
-			times := samples[i].waits()
-			out := make(map[int]float64, len(times))
-			for iteration, w := range times {
-				out[iteration] = min(w.Time, samples[i].horizon)
-			}
-			return out
-		}
+		values = func(i int) map[int]float64 { return samples[i].restricted() }
 	}
 	if len(rows) < leastOmnibus {
 		return ""

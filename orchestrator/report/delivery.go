@@ -63,6 +63,16 @@ func (s *sample) waits() map[int]stats.Wait {
 	return m
 }
 
+// restricted are the times to delivery by iteration, in seconds: of a trial that failed the
+// horizon.
+func (s *sample) restricted() map[int]float64 {
+	m := make(map[int]float64, len(s.deliveries))
+	for _, d := range s.deliveries {
+		m[d.iteration] = min(d.wait.Time, s.horizon)
+	}
+	return m
+}
+
 // compareDeliveries holds each treatment's against the reference's, over the iterations in
 // which both tell of their protocol.
 func compareDeliveries(t *RunTable, samples []sample, ref int) {

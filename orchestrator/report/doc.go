@@ -17,6 +17,8 @@
 //
 //   - imported: another orchestrator's export, held against what its attempts give
 //   - json: the export of everything
+//   - overruns: treatments held against each other over runs, as places or days
+//   - runsets: runs that differ in radio, topology or campaign alone
 //   - difference: campaigns held against each other
 //   - against: published values held against ours
 //   - sweep: curves of a metric over a swept axis

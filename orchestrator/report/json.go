@@ -26,6 +26,8 @@ type document struct {
 	Tables  []RunTable `json:"tables"`
 	// Methods name how each interval and each P of the tables is made, by the field.
 	Methods map[string]string `json:"methods"`
+	// OverRuns are of each set of runs that differ in radio, topology or campaign alone.
+	OverRuns []OverRuns `json:"over_runs,omitempty"`
 }
 
 var methods = map[string]string{
@@ -40,6 +42,7 @@ var methods = map[string]string{
 	"wilcoxon_p":                      "Wilcoxon's signed-rank test of the logarithms of the ratios, two-sided",
 	"wilcoxon_p_holm":                 "wilcoxon_p, corrected after Holm for the comparisons of the run",
 	"gain_ci95_percent":               "delta method with Student's t",
+	"mean_ratio_ci95":                 "Student's t of the runs' mean logarithms of the ratios (Kalibera and Jones)",
 	"ci95":                            "of a requirement, by its metric: score interval of Wilson (delivered, failures), that of ratio_ci95 (ratio_to), else Student's t, not below 0; of delays widened by the clocks' uncertainty, of loss not narrower than Wilson's of all packets",
 }
 
@@ -48,7 +51,7 @@ var methods = map[string]string{
 func (v *Analysis) WriteJSON(w io.Writer) error {
 	head := *v.Dataset
 	head.Runs = nil
-	frame, err := indented(document{JSONFormat, &head, nil, methods}, "")
+	frame, err := indented(document{JSONFormat, &head, nil, methods, HoldRuns(v)}, "")
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func TestWriteJSON(t *testing.T) {
 		enc.SetIndent("", " ")
 		whole := *a.Dataset
 		whole.Runs = append([]Run{}, withLists(a.Dataset.Runs)...)
-		if err := enc.Encode(document{JSONFormat, &whole, a.Tables, methods}); err != nil {
+		if err := enc.Encode(document{JSONFormat, &whole, a.Tables, methods, HoldRuns(a)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.WriteJSON(&got); err != nil || got.String() != want.String() {

@@ -252,6 +252,9 @@ func latexNotes(b *strings.Builder, v *report.Analysis) {
 			note(texBreaks(v.Tables[i].RadioTitle + " at " + v.Tables[i].TopologyTitle + ": " + s))
 		}
 	}
+	for _, text := range report.OverRunsTexts(report.HoldRuns(v)) {
+		note(texBreaks(text))
+	}
 	for _, n := range v.Dataset.Notes {
 		note(texBreaks(n))
 	}

@@ -46,6 +46,7 @@ func renderMarkdown(v *report.Analysis) ([]byte, error) {
 	for i := range v.Tables {
 		mdRun(&b, &v.Tables[i], rate)
 	}
+	mdOverRuns(&b, v)
 	for _, n := range v.Dataset.Notes {
 		fmt.Fprintf(&b, "- %s\n", md(n))
 	}

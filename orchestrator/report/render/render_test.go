@@ -48,7 +48,7 @@ func contentOf(t testing.TB, f File) string {
 
 func TestGolden(t *testing.T) {
 	all := reporttest.Datasets()
-	for _, name := range []string{"quickstart", "eventful", "swept", "probed", "compared", "stopped", "required"} {
+	for _, name := range []string{"quickstart", "eventful", "swept", "probed", "compared", "stopped", "required", "places"} {
 		for _, format := range OfDataset() {
 			// One large dataset's every format is enough.
 			if name == "swept" && !strings.HasPrefix(format, "against") && !strings.HasPrefix(format, "sweep") {
@@ -60,7 +60,7 @@ func TestGolden(t *testing.T) {
 			if name == "stopped" && !slices.Contains([]string{"table", "markdown", "latex", "csv", "json", "svg"}, format) {
 				continue
 			}
-			if name == "required" && !slices.Contains([]string{"table", "markdown", "latex"}, format) {
+			if (name == "required" || name == "places") && !slices.Contains([]string{"table", "markdown", "latex"}, format) {
 				continue
 			}
 			if (name == "compared") != strings.HasPrefix(format, "differences") {

@@ -112,6 +112,7 @@ func renderTable(v *report.Analysis) ([]byte, error) {
 	if len(v.Tables) == 0 {
 		b.WriteString("no runs\n")
 	}
+	writeOverRuns(&b, v)
 	writeBreaches(&b, v)
 	writeNotes(&b, v)
 	return []byte(b.String()), nil

@@ -178,3 +178,17 @@ func Eventful() *report.Dataset {
 	}
 	return ds
 }
+
+// Places is a campaign of four runs that differ in topology and radio alone, and in which UDT
+// leads by more in one place than in another.
+func Places() *report.Dataset {
+	ds := Campaign()
+	for i, lead := range []float64{1.1, 1.35, 1.2, 1.6} {
+		faster := UDT
+		faster.KBps = 131 * lead
+		radioName := fmt.Sprintf("radio-%d", i%2)
+		topology := fmt.Sprintf("place-%d", i/2)
+		ds.Runs = append(ds.Runs, NewRun(fmt.Sprintf("r-place-%d", i), radioName, fmt.Sprintf("Radio %d", i%2), topology, fmt.Sprintf("Place %d", i/2), 256<<10, 4, Cubic, BBR, faster))
+	}
+	return ds
+}

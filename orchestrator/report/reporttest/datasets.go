@@ -31,6 +31,7 @@ func Datasets() map[string]*report.Dataset {
 		"compared":   Compared(),
 		"stopped":    Stopped(),
 		"required":   Required(),
+		"places":     Places(),
 		"big":        Big(60, 3),
 		"one":        Campaign(NewRun("r-1", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 1, Cubic)),
 		"twelve":     Campaign(NewRun("r-12", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 5, twelve...)),

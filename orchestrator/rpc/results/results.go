@@ -239,6 +239,7 @@ func (s *Service) Summarize(ctx context.Context, req *connect.Request[linktrialv
 		out.Notes = append(out.Notes, a.Dataset.Notes...)
 		analyses = append(analyses, a)
 	}
+	out.Notes = append(out.Notes, report.OverRunsTexts(report.HoldRuns(analyses...))...)
 	differences := report.HoldCampaigns(analyses...)
 	out.DifferencesAlone = int32(differences.Alone)
 	for i := range differences.Lines {

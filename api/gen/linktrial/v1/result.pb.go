@@ -710,7 +710,8 @@ func (x *SummarizeRequest) GetPoints() bool {
 type SummarizeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Runs  []*RunSummary          `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
-	Notes []string               `protobuf:"bytes,2,rep,name=notes,proto3" json:"notes,omitempty"` // sentences for people on what is left out
+	// Sentences for people: on what is left out, and how treatments compare over several runs.
+	Notes []string `protobuf:"bytes,2,rep,name=notes,proto3" json:"notes,omitempty"`
 	// Of several campaigns: each treatment that two have under the same conditions, held
 	// against the first campaign.
 	Differences      []*CampaignDifference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`

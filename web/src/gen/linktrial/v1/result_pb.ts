@@ -350,7 +350,7 @@ export type SummarizeResponse = Message<"linktrial.v1.SummarizeResponse"> & {
   runs: RunSummary[];
 
   /**
-   * sentences for people on what is left out
+   * Sentences for people: on what is left out, and how treatments compare over several runs.
    *
    * @generated from field: repeated string notes = 2;
    */
