@@ -95,7 +95,7 @@ describe('the share delivered over time', () => {
     ])
   })
   it('has intervals where few lines are', () => {
-    expect(deliveryLine(tcp, 150, 'TCP', look, 3).low).toEqual([NaN, 0.24, 0.72, 0.72])
+    expect(deliveryLine(tcp, 150, 'TCP', look, 3).low).toEqual([NaN, 0.24, 0.72, NaN])
     expect(deliveryLine(tcp, 150, 'TCP', look, 4).low).toBeUndefined()
   })
   it('is shown up to the last delivery, or to the horizon', () => {

@@ -103,7 +103,7 @@ export function deliveryLine(d: Delivery, until: number, name: string, look: Loo
     [0, 0, NaN, NaN],
     ...d.curveTime.map((t, i) => [t, d.curveShare[i]!, d.curveLow[i]!, d.curveHigh[i]!]),
   ]
-  points.push([until, ...points.at(-1)!.slice(1)])
+  points.push([until, points.at(-1)![1]!, NaN, NaN])
   const bars = lines <= MOST_INTERVALS.lines && points.length <= MOST_INTERVALS.steps
   return {
     name,
