@@ -210,6 +210,7 @@ needs:
 # What tests would else fetch: the room that they run in has no network.
 test-bases: deps-test test-modules
 	@$(SUDO) scripts/base-image --tar postgresql-17 postgresql-17-timescaledb >/dev/null
+	@$(SUDO) scripts/base-image --tar systemd systemd-sysv dbus iproute2 >/dev/null
 
 test-modules: deps
 	@go mod download

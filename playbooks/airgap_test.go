@@ -16,19 +16,19 @@ import (
 // A machine without a network becomes node and orchestrator from an install bundle.
 func TestAirGapped(t *testing.T) {
 	s := newSite(t)
-	bundle := filepath.Join(s.dir, "bundle.tar.gz")
+	bundle := filepath.Join(s.Dir, "bundle.tar.gz")
 	image, key := s.bundle(bundle)
 	far := s.add("far", func(tg *target) {
 		// The engine mounts overlay file systems, which the machine's root already is, and
 		// uses system calls that systemd-nspawn does not allow by default.
-		engine := filepath.Join(s.dir, "engine")
+		engine := filepath.Join(s.Dir, "engine")
 		if err := os.Mkdir(engine, 0o711); err != nil {
 			t.Fatal(err)
 		}
-		tg.options = []string{"--bind=" + engine + ":/var/lib/docker", "--system-call-filter=add_key keyctl bpf"}
+		tg.Options = []string{"--bind=" + engine + ":/var/lib/docker", "--system-call-filter=add_key keyctl bpf"}
 		// No addresses and no package lists of the time with a network.
-		tg.write(t, "etc/apt/sources.list", "deb http://deb.debian.org/debian "+suite+" main\n")
-		if err := os.RemoveAll(filepath.Join(tg.root, "var/lib/apt/lists")); err != nil {
+		tg.Write("etc/apt/sources.list", "deb http://deb.debian.org/debian "+suite+" main\n")
+		if err := os.RemoveAll(filepath.Join(tg.Root, "var/lib/apt/lists")); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -37,7 +37,7 @@ func TestAirGapped(t *testing.T) {
 	}
 
 	// A bundle that is cut off is refused, and nothing is installed from it.
-	cut := filepath.Join(s.dir, "cut.tar.gz")
+	cut := filepath.Join(s.Dir, "cut.tar.gz")
 	b, err := os.ReadFile(bundle)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestAirGapped(t *testing.T) {
 // newKey makes a key that signs bundles, and returns its public part.
 func (s *site) newKey(name string) string {
 	s.t.Helper()
-	out, err := exec.Command(filepath.Join(bin(), "linktrial"), "install-bundle", "key", "--out", filepath.Join(s.dir, name)).CombinedOutput()
+	out, err := exec.Command(filepath.Join(bin(), "linktrial"), "install-bundle", "key", "--out", filepath.Join(s.Dir, name)).CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("key: %v\n%s", err, out)
 	}
@@ -124,7 +124,7 @@ func (s *site) newKey(name string) string {
 func (s *site) bundle(path string) (image, key string) {
 	s.t.Helper()
 	engine := enginetest.Start(s.t)
-	context := filepath.Join(s.dir, "image")
+	context := filepath.Join(s.Dir, "image")
 	for _, name := range []string{"driver.yaml", "tcp"} {
 		b, err := os.ReadFile(filepath.Join(bin(), "drivers/tcp", name))
 		if err != nil {
@@ -150,7 +150,7 @@ func (s *site) bundle(path string) (image, key string) {
 	command("docker", "build", "--quiet", "--tag", "linktrial/tcp:latest", "--file", "../images/tcp/Dockerfile", context)
 	key = s.newKey("ours")
 	start := time.Now()
-	out := command(filepath.Join(bin(), "linktrial"), "install-bundle", "create", "--out", path, "--debian", suite, "--key", filepath.Join(s.dir, "ours.key"),
+	out := command(filepath.Join(bin(), "linktrial"), "install-bundle", "create", "--out", path, "--debian", suite, "--key", filepath.Join(s.Dir, "ours.key"),
 		"--packages", "base,drivers,docker,orchestrator", "--image", "linktrial/tcp:latest")
 	s.t.Logf("bundle in %.0f s: %s", time.Since(start).Seconds(), out)
 	return strings.TrimSpace(command("docker", "image", "inspect", "--format", "{{.Id}}", "linktrial/tcp:latest")), key

@@ -35,7 +35,7 @@ func TestRefusalAndDryRun(t *testing.T) {
 		{"ID=debian\nVERSION_ID=\"11\"\n", "debian 11"},
 		{"ID=debian\n", "debian none"}, // testing and unstable have no number
 	} {
-		s.targets["stranger"].write(t, "usr/lib/os-release", other.release) // /etc/os-release is a link to it
+		s.targets["stranger"].Write("usr/lib/os-release", other.release) // /etc/os-release is a link to it
 		before["stranger"] = s.targets["stranger"].files(t)
 		p := s.play("site.yml", []string{"stranger", "server"})
 		if want := "stranger runs " + other.refused + ", expected Debian 12 or 13; nothing was changed on any machine."; p.err == nil || !strings.Contains(p.output, want) {
@@ -74,7 +74,7 @@ func TestConverge(t *testing.T) {
 		if got := s.on(tg, "stat -c '%a %U' /var/lib/linktrial/agents/"+n+"/identity.pem; ls /etc/linktrial"); !strings.HasPrefix(got, "600 linktrial-agent\n") || strings.Contains(got, "token") {
 			t.Errorf("identity of %s:\n%s", n, got)
 		}
-		s.eventually(server, "ss -Htn state established '( sport = :7700 )'", tg.address)
+		s.eventually(server, "ss -Htn state established '( sport = :7700 )'", tg.Address)
 	}
 	s.logins(server)
 	// Packets between the ends go through the relay.
@@ -94,11 +94,11 @@ func TestConverge(t *testing.T) {
 	s.boundedJournal(relay)
 	// The nodes' clocks follow the orchestrator's.
 	for _, tg := range []*target{client, relay} {
-		s.eventually(tg, "chronyc -c tracking", ","+server.address+",")
+		s.eventually(tg, "chronyc -c tracking", ","+server.Address+",")
 	}
 	d := s.director(server)
 	found := d.preflight("--topology", "vip-lot")
-	for _, want := range []string{"client time ok chrony follows " + server.address, "relay time ok chrony follows " + server.address, "client drivers ok haul ", "client attach ok interface radio0"} {
+	for _, want := range []string{"client time ok chrony follows " + server.Address, "relay time ok chrony follows " + server.Address, "client drivers ok haul ", "client attach ok interface radio0"} {
 		if !strings.Contains(found, want) {
 			t.Errorf("preflight: expected %q:\n%s", want, found)
 		}

@@ -24,7 +24,7 @@ type director struct {
 func (s *site) director(orchestrator *target) *director {
 	s.t.Helper()
 	const password = "correct horse battery"
-	d := &director{s, "https://" + orchestrator.address + ":7700"}
+	d := &director{s, "https://" + orchestrator.Address + ":7700"}
 	s.on(orchestrator, "echo '"+password+"' | linktrial --data /var/lib/linktrial-orchestrator --orchestrator https://127.0.0.1:7700 user add director --role admin --password-stdin")
 	logged := regexp.MustCompile(`fingerprint=([0-9a-f]+)`).FindStringSubmatch(s.on(orchestrator, "journalctl --unit linktrial-orchestrator --output cat --no-pager"))
 	if logged == nil {
@@ -39,11 +39,11 @@ func (s *site) director(orchestrator *target) *director {
 func (d *director) says(stdin string, args ...string) (string, error) {
 	d.s.t.Helper()
 	cmd := exec.Command(filepath.Join(bin(), "linktrial"), args...)
-	cmd.Env = append(os.Environ(), "HOME="+d.s.dir, "XDG_CONFIG_HOME=", "LINKTRIAL_TOKEN=", "LINKTRIAL_CA=", "LINKTRIAL_DATA="+filepath.Join(d.s.dir, "data"), "LINKTRIAL_ORCHESTRATOR="+d.url)
+	cmd.Env = append(os.Environ(), "HOME="+d.s.Dir, "XDG_CONFIG_HOME=", "LINKTRIAL_TOKEN=", "LINKTRIAL_CA=", "LINKTRIAL_DATA="+filepath.Join(d.s.Dir, "data"), "LINKTRIAL_ORCHESTRATOR="+d.url)
 	cmd.Stdin = strings.NewReader(stdin)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := process.StartIn(cmd, namespace.Path(d.s.control())); err != nil {
+	if err := process.StartIn(cmd, namespace.Path(d.s.Namespace())); err != nil {
 		d.s.t.Fatal(err)
 	}
 	err := cmd.Wait()
@@ -95,7 +95,7 @@ control: out-of-band
 // trial runs a plan on the nodes and prints its results.
 func (d *director) trial() {
 	d.s.t.Helper()
-	file := filepath.Join(d.s.dir, "plan.yaml")
+	file := filepath.Join(d.s.Dir, "plan.yaml")
 	if err := os.WriteFile(file, []byte(plan), 0o600); err != nil {
 		d.s.t.Fatal(err)
 	}

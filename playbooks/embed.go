@@ -19,7 +19,7 @@
 //   - Air-gapped: half a bundle, none, one not signed, of another key, or changed are
 //     refused; a machine without a network becomes orchestrator and node, with Docker and
 //     a driver's image.
-//   - A node of Debian 13, twice; what a killed test leaves is removed by the next.
+//   - A node of Debian 13, twice.
 //
 // Three things cannot be tried in containers: chrony sets no clock, the kernel takes no
 // default congestion control, and Docker starts no container where the processor

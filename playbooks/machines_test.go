@@ -21,11 +21,11 @@ func (s *site) add(name string, prepare func(tg *target)) *target {
 func (tg *target) files(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	err := filepath.WalkDir(tg.changed, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(tg.Changed, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		rel := strings.TrimPrefix(path, tg.changed)
+		rel := strings.TrimPrefix(path, tg.Changed)
 		for _, noise := range []string{"/var/log", "/root/.ansible", "/root/.ssh", "/tmp", "/var/tmp", "/run", "/var/cache/apt", "/var/lib/systemd", "/var/lib/private", "/etc/machine-id", "/dev"} {
 			if rel == noise {
 				if d.IsDir() {

@@ -53,12 +53,12 @@ func becomesNode(t *testing.T, suite string) {
 func (s *site) serve(node string) string {
 	s.t.Helper()
 	s.serves = true
-	dir := filepath.Join(s.dir, "orchestrator")
+	dir := filepath.Join(s.Dir, "orchestrator")
 	tokens := filepath.Join(dir, "tokens")
 	cmd := exec.Command(filepath.Join(bin(), "linktrial"), "--data", dir, "serve", "--listen", "10.231.0.1:7700", "--issue-tokens", node, "--issue-tokens-to", tokens)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := process.StartIn(cmd, namespace.Path(s.control())); err != nil {
+	if err := process.StartIn(cmd, namespace.Path(s.Namespace())); err != nil {
 		s.t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -54,7 +54,7 @@ func bin() string {
 // play runs a playbook on some of the targets.
 func (s *site) play(playbook string, hosts []string, args ...string) play {
 	s.t.Helper()
-	inventory := filepath.Join(s.dir, "inventory.json")
+	inventory := filepath.Join(s.Dir, "inventory.json")
 	b, err := json.Marshal(s.inventory(hosts))
 	if err != nil {
 		s.t.Fatal(err)
@@ -67,12 +67,12 @@ func (s *site) play(playbook string, hosts []string, args ...string) play {
 		s.t.Fatal(err)
 	}
 	cmd := exec.Command(ansible("ansible-playbook"), append([]string{"-i", inventory, playbook}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+s.dir, "ANSIBLE_NOCOLOR=1", "ANSIBLE_LOCALHOST_WARNING=0")
+	cmd.Env = append(os.Environ(), "HOME="+s.Dir, "ANSIBLE_NOCOLOR=1", "ANSIBLE_LOCALHOST_WARNING=0")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.Dir = s.dir // where no ansible.cfg lies
+	cmd.Dir = s.Dir // where no ansible.cfg lies
 	start := time.Now()
-	if err := process.StartIn(cmd, namespace.Path(s.control())); err != nil {
+	if err := process.StartIn(cmd, namespace.Path(s.Namespace())); err != nil {
 		s.t.Fatal(err)
 	}
 	p := play{err: cmd.Wait(), took: time.Since(start), hosts: map[string]recap{}}
@@ -120,7 +120,7 @@ func (s *site) inventory(hosts []string) map[string]any {
 	machines := map[string]any{}
 	for _, n := range hosts {
 		tg := s.targets[n]
-		v := map[string]any{"ansible_host": tg.address}
+		v := map[string]any{"ansible_host": tg.Address}
 		maps.Copy(v, perMachine[n])
 		machines[n] = v
 	}
@@ -148,7 +148,7 @@ var perMachine = map[string]map[string]any{
 
 func (s *site) address(name string) string {
 	if tg := s.targets[name]; tg != nil {
-		return tg.address
+		return tg.Address
 	}
 	return "10.231.0.1"
 }
@@ -200,7 +200,7 @@ func (s *site) eventually(tg *target, command, want string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("%s: %s never said %q:\n%s", tg.name, command, want, out)
+			s.t.Fatalf("%s: %s never said %q:\n%s", tg.Name, command, want, out)
 		}
 		time.Sleep(time.Second)
 	}

@@ -26,7 +26,7 @@ func (s *site) startProxy() {
 	s.t.Helper()
 	p := &aptProxy{lists: map[string][]byte{}}
 	var l net.Listener
-	err := process.InNamespace(namespace.Path(s.control()), func() error {
+	err := process.InNamespace(namespace.Path(s.Namespace()), func() error {
 		var err error
 		l, err = net.Listen("tcp", "10.231.0.1:3142")
 		return err
