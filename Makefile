@@ -23,7 +23,7 @@ ANSIBLE := $(or $(LINKTRIAL_ANSIBLE),/var/cache/linktrial/ansible)
 # The lab makes network namespaces, which needs root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
-.PHONY: help deps deps-check deps-test kernel build drivers go-drivers web images rehearse bench clean \
+.PHONY: help deps deps-check deps-test kernel build drivers go-drivers web handbook images rehearse bench clean \
 	kinds check lint lint-web lint-shell lint-ansible verify verify-full generate \
 	sbom sign licences audit fuzz fuzz-turn stress faults soak test test-units test-exact test-realtime test-pages test-fast test-repeat gate-log test-web test-ansible test-images test-kernels screenshots
 
@@ -31,6 +31,7 @@ help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
 	@echo "make build         bin/linktrial and bin/drivers/*"
 	@echo "make web           the pages that linktrial serve shows"
+	@echo "make handbook      the documents as HTML, man pages and shell completions, in build/handbook"
 	@echo "make kernel        the guest kernel of the virtual-time lab (some minutes, once)"
 	@echo "make images        the container images, on the engine that docker talks to"
 	@echo "make sbom          bills of materials of programs and drivers in build/sbom (IMAGES=1: of the images too; BUNDLE=FILE: of an install bundle)"
@@ -89,7 +90,7 @@ kernel: build
 
 LAB_KERNEL = $(SUDO) $(BIN)/linktrial lab kernel
 
-build: deps drivers web
+build: deps drivers web web/handbook/index.html
 	go build $(GOFLAGS_BUILD) -o $(BIN)/linktrial ./cmd/linktrial
 
 drivers: deps
@@ -171,6 +172,19 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 
 web/dist/index.html: web/node_modules/.installed web/index.html web/vite.config.ts web/tsconfig.json $(shell find web/src web/public -type f)
 	cd web && npm run --silent build -- --logLevel warn
+
+# The documents for reading without a network: as the program serves them, and for a package
+# with man pages and completions beside them.
+HANDBOOK := $(CURDIR)/build/handbook
+
+web/handbook/index.html: go.mod web/src/style.css web/public/mark.svg \
+		$(shell find tools/handbook docs README.md CONTRIBUTING.md */README.md protocols/protocoltest/README.md)
+	go run ./tools/handbook -out web/handbook
+
+handbook: deps web/handbook/index.html
+	rm -rf $(HANDBOOK)
+	go run ./tools/handbook -out $(HANDBOOK)/html
+	LINKTRIAL_MANUAL=$(HANDBOOK) go test -count=1 -run '^TestManual$$' ./cmd/linktrial
 
 rehearse: build
 	$(SUDO) $(BIN)/linktrial rehearse plans/quickstart.yaml
@@ -325,4 +339,4 @@ verify-full: web/node_modules/.installed
 	git diff --exit-code -- api/gen ':(glob)orchestrator/**/*db/*' protocols/tcp/bpf/objects web/src/gen
 
 clean:
-	rm -rf bin build web/dist/assets web/dist/index.html web/node_modules
+	rm -rf bin build web/dist/assets web/dist/index.html web/handbook/* web/node_modules

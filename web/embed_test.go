@@ -60,3 +60,44 @@ func TestNotBuilt(t *testing.T) {
 		t.Errorf("got %v, expected that the UI is not built", err)
 	}
 }
+
+// What the handbook does not have is no route of the application, and its files bring in
+// nothing but each other.
+func TestHandbook(t *testing.T) {
+	h, err := handbook(fstest.MapFS{
+		"index.html":                {Data: []byte("<!doctype html><title>Linktrial</title>")},
+		"docs/plans.html":           {Data: []byte("<title>Plans</title>")},
+		"docs/decisions/index.html": {Data: []byte("<title>Decisions</title>")},
+		"docs/pictures/radio.svg":   {Data: []byte("<svg/>")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		method, path string
+		code         int
+		contains     string
+		kind         string
+	}{
+		{"GET", "/handbook/", 200, "Linktrial", "text/html; charset=utf-8"},
+		{"GET", "/handbook/docs/plans.html", 200, "Plans", "text/html; charset=utf-8"},
+		{"GET", "/handbook/docs/pictures/radio.svg", 200, "<svg/>", "image/svg+xml"},
+		{"GET", "/handbook/docs/plans", 404, "not found", ""},
+		{"GET", "/handbook/docs/decisions/", 404, "not found", ""},
+		{"GET", "/handbook/../embed.go", 404, "not found", ""},
+		{"POST", "/handbook/", 405, "only read", ""},
+	} {
+		r := httptest.NewRecorder()
+		h.ServeHTTP(r, httptest.NewRequest(x.method, x.path, nil))
+		if r.Code != x.code || !strings.Contains(r.Body.String(), x.contains) || x.kind != "" && r.Header().Get("Content-Type") != x.kind {
+			t.Errorf("%s %s: %d, %q, %s", x.method, x.path, r.Code, r.Body.String(), r.Header().Get("Content-Type"))
+		}
+		const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+		if got := r.Header().Get("Content-Security-Policy"); x.code == 200 && (got != policy || r.Header().Get("X-Content-Type-Options") != "nosniff") {
+			t.Errorf("%s: policy %q", x.path, got)
+		}
+	}
+	if _, err := handbook(fstest.MapFS{".keep": {}}); !errors.Is(err, ErrNoHandbook) {
+		t.Errorf("got %v, expected that there is no handbook", err)
+	}
+}

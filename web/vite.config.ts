@@ -25,8 +25,8 @@ export default defineConfig({
       },
     },
   },
-  // npm run dev: the API of an orchestrator on its usual port.
-  server: { proxy: { '^/(linktrial\\.v1\\.|download)': 'http://127.0.0.1:7700' } },
+  // npm run dev: the API and the handbook of an orchestrator on its usual port.
+  server: { proxy: { '^/(linktrial\\.v1\\.|download|handbook)': 'http://127.0.0.1:7700' } },
   test: {
     environment: 'happy-dom',
     include: ['src/**/*.test.ts'],

@@ -258,6 +258,7 @@ func (s *Server) routes(cfg Config, services rpc.Config, m *metrics) *http.Serve
 	} else {
 		mux.Handle("/", ui)
 	}
+	mux.Handle(web.HandbookPath, handbook(cfg.Logger))
 	return mux
 }
 

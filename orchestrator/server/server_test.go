@@ -213,6 +213,7 @@ func TestCampaign(t *testing.T) {
 	}
 	require.Equal(t, "ok\n", get(t, c, "/healthz"))
 	require.Contains(t, get(t, c, "/"), "Linktrial")
+	require.Contains(t, get(t, c, "/handbook"), "Linktrial", "the handbook, or why there is none")
 }
 
 func get(t testing.TB, c *clients, path string) string {

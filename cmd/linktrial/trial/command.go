@@ -39,6 +39,7 @@ func newRunCommand(s *setting.Settings, name, args, long, example string, send f
 		Example: example,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			c.by = cmp.Or(c.by, client.UserName())
 			c.operator = client.New(s.Orchestrator)
 			c.control = linktrialv1connect.NewControlServiceClient(client.HTTP(), s.Orchestrator, connect.WithGRPC())
 			done, err := send(cmd.Context(), c, args[0])
@@ -49,7 +50,7 @@ func newRunCommand(s *setting.Settings, name, args, long, example string, send f
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&c.by, "by", client.UserName(), "who gives the command, which is recorded")
+	cmd.Flags().StringVar(&c.by, "by", "", "who gives the command, which is recorded (default: the user of this machine)")
 	return cmd
 }
 

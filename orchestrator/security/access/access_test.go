@@ -81,6 +81,7 @@ func build(t *testing.T, change func(*access.Config)) *house {
 	mux.Handle(linktrialv1connect.NewCatalogServiceHandler(linktrialv1connect.UnimplementedCatalogServiceHandler{}, opt))
 	h.a.Mount(mux)
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/handbook/", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /metrics", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) {})
 	h.server = httptest.NewServer(h.a.Guard(mux))

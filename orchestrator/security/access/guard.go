@@ -16,9 +16,9 @@ import (
 )
 
 // open are the patterns of the mux that are served to everybody: the pages,
-// which hold nothing until they have called the API, logins at the provider, and whether
+// which hold nothing until they have called the API, the handbook, logins at the provider, and whether
 // it lives.
-var open = []string{"/", "GET /{$}", "GET /healthz", "GET " + ProviderPath, "GET " + ProviderReturnPath}
+var open = []string{"/", "GET /{$}", "/handbook/", "GET /healthz", "GET " + ProviderPath, "GET " + ProviderReturnPath}
 
 // Guard wraps all that an orchestrator serves. What changes something must not come
 // from a page of another origin, also where nobody logs in. Where nobody logs in though

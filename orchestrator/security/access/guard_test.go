@@ -54,6 +54,7 @@ func TestPages(t *testing.T) {
 		{"GET", "/assets/x.js", "", 200},
 		{"GET", "/runs/c1?a=b", "", 200},
 		{"GET", "/healthz", "", 200},
+		{"GET", "/handbook/docs/plans.html", "", 200},
 		{"GET", "/metrics", "", 401},
 		{"GET", "//metrics", "", 401},
 		{"GET", "/metrics", "Bearer ltp_x", 401},

@@ -1,0 +1,5 @@
+package main
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.Exact, "TestManualRenders starts groff")
