@@ -25,7 +25,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
 .PHONY: help deps deps-check deps-test kernel build drivers go-drivers web handbook images rehearse bench clean \
 	kinds check lint lint-web lint-shell lint-ansible verify verify-full generate \
-	sbom sign licences audit fuzz fuzz-turn stress faults soak test test-units test-exact test-realtime test-pages test-fast test-repeat gate-log test-web test-ansible test-images test-kernels screenshots
+	sbom sign package licences audit fuzz fuzz-turn stress faults soak test test-units test-exact test-realtime test-pages test-fast test-repeat gate-log test-web test-ansible test-images test-kernels screenshots
 
 help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
@@ -36,6 +36,7 @@ help:
 	@echo "make images        the container images, on the engine that docker talks to"
 	@echo "make sbom          bills of materials of programs and drivers in build/sbom (IMAGES=1: of the images too; BUNDLE=FILE: of an install bundle)"
 	@echo "make sign          signatures of programs, drivers and bills of materials with KEY=linktrial.key (IMAGES=1: of the images too; BUNDLE=FILE: of an install bundle)"
+	@echo "make package       what make build has left, as a .deb and a tar in build/, for a laptop without internet (KEY=linktrial.key signs both)"
 	@echo "make licences      hold every dependency against the allowed licences, and write licences/"
 	@echo "make audit         a table of what can be checked of the dependencies here, and what cannot"
 	@echo "make bench         measure the emulator, the drivers and the store ('go run ./tools/bench --help': a part of them)"
@@ -130,6 +131,13 @@ sign: sbom
 	$(BIN)/linktrial install-bundle sign $(BIN) build/sbom $(BUNDLE) --key $(KEY)
 	$(if $(IMAGES),$(BIN)/linktrial install-bundle sign-images $(patsubst image:%,%,$(IMAGE_NAMES)) --out build/images.txt --key $(KEY))
 
+# What make build has left, for a person to install on a laptop: two builds of one commit are
+# the same bytes. Documents are in it where build/handbook has them.
+package: handbook
+	@set -e; files=$$(go run ./tools/laptop -bin $(BIN) -out build); \
+	if [ -n "$(KEY)" ]; then $(BIN)/linktrial install-bundle sign $$files --key $(KEY); \
+	else echo "not signed: make package KEY=linktrial.key signs, with a key of 'bin/linktrial install-bundle key --out linktrial'"; fi
+
 licences: build
 	go run ./tools/supply licences
 
@@ -222,9 +230,10 @@ needs:
 	@scripts/gate-needs
 
 # What tests would else fetch: the room that they run in has no network.
-test-bases: deps-test test-modules
+test-bases: deps-test test-modules handbook
 	@$(SUDO) scripts/base-image --tar postgresql-17 postgresql-17-timescaledb >/dev/null
 	@$(SUDO) scripts/base-image --tar systemd systemd-sysv dbus iproute2 >/dev/null
+	@$(SUDO) scripts/base-image --tar >/dev/null
 
 test-modules: deps
 	@go mod download

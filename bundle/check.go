@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -19,6 +20,13 @@ type Report struct {
 	Manifest Manifest
 	Files    int
 	Bytes    int64 // of the files, unpacked
+}
+
+// IsLaptopPackage reports whether a file has the name of a package that bundle/laptop builds.
+// Its signature is all that there is to verify: dpkg and tar do the rest.
+func IsLaptopPackage(file string) bool {
+	name := filepath.Base(file)
+	return strings.HasPrefix(name, "linktrial_") && (strings.HasSuffix(name, ".deb") || strings.HasSuffix(name, ".tar.gz"))
 }
 
 // Bounds of what is read into memory.

@@ -55,7 +55,7 @@ func Create(ctx context.Context, cfg Config) (m Manifest, err error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	m = Manifest{Format: Format, Version: cfg.Version}
-	if m.Architecture, err = architecture(cfg.Program); err != nil {
+	if m.Architecture, err = Architecture(cfg.Program); err != nil {
 		return m, err
 	}
 	if m.Drivers, err = drivers(cfg.Drivers); err != nil {
@@ -123,9 +123,9 @@ func begin(out string) (part string, f *os.File, err error) {
 	return part, f, nil
 }
 
-// architecture returns the architecture that a program was built for, in Debian's
+// Architecture returns the architecture that a program was built for, in Debian's
 // names.
-func architecture(program string) (string, error) {
+func Architecture(program string) (string, error) {
 	f, err := elf.Open(program)
 	if err != nil {
 		var missing *fs.PathError

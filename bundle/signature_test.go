@@ -234,3 +234,13 @@ func TestSignedArchive(t *testing.T) {
 		t.Errorf("the same files do not give the same list: %v", err)
 	}
 }
+
+// TestIsLaptopPackage: an install bundle, whatever people call it, is read to its end.
+func TestIsLaptopPackage(t *testing.T) {
+	for name, want := range map[string]bool{"/media/USB STICK/linktrial_1.2.0_amd64.deb": true, "linktrial_1.2.0_amd64.tar.gz": true,
+		"linktrial.tar.gz": false, "linktrial-bundle.tar.gz": false, "/linktrial_1/bundle.tar.gz": false, "linktrial_1.2.0_amd64.deb.minisig": false} {
+		if IsLaptopPackage(name) != want {
+			t.Errorf("%s: %v, expected %v", name, !want, want)
+		}
+	}
+}

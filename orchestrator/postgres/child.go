@@ -41,7 +41,7 @@ func (s *Server) launch() (*child, error) {
 	cmd := exec.Command(filepath.Join(s.bin.dir, "postgres"), s.settings()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = s.data
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
+	cmd.Env = append(s.bin.environment(), "PATH="+os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC")
 	s.owner.become(cmd)
 	if err := process.Start(cmd); err != nil {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)

@@ -55,6 +55,7 @@ func (s *Server) initdb(ctx context.Context, fresh string) error {
 	}
 	cmd := exec.Command(filepath.Join(s.bin.dir, "initdb"), "--pgdata", fresh, "--username", superuser,
 		"--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--data-checksums")
+	cmd.Env = append(os.Environ(), s.bin.environment()...)
 	s.owner.become(cmd)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -83,13 +83,16 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.bin, err = find(debianBinaries, os.Getenv("PATH"), want); err != nil {
+	if s.bin, err = usual().find(want); err != nil {
 		return nil, err
 	}
-	if s.owner, err = serverOwner(); err != nil {
+	if s.owner, err = serverOwner(s.data); err != nil {
 		return nil, err
 	}
 	if err := s.owner.checkPath(dir); err != nil {
+		return nil, err
+	}
+	if err := s.owner.checkPrograms(s.bin.dir); err != nil {
 		return nil, err
 	}
 	if want == 0 {

@@ -259,7 +259,7 @@ func TestFind(t *testing.T) {
 			for _, v := range c.installed {
 				install(t, root, v)
 			}
-			b, err := find(root, "", c.want)
+			b, err := places{root: root}.find(c.want)
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
 				return
@@ -272,10 +272,67 @@ func TestFind(t *testing.T) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "postgres"), []byte("#!/bin/sh\necho 'postgres (PostgreSQL) 16.3 (Debian 16.3-1)'\n"), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "initdb"), []byte("#!/bin/sh\n"), 0o755))
-		b, err := find(filepath.Join(dir, "absent"), dir, 0)
+		b, err := places{root: filepath.Join(dir, "absent"), searchPath: dir}.find(0)
 		require.NoError(t, err)
 		require.Equal(t, 16, b.major)
 	})
+	t.Run("of the package", func(t *testing.T) {
+		system, bundled := t.TempDir(), filepath.Join(t.TempDir(), "a blank")
+		install(t, system, "17")
+		install(t, filepath.Join(bundled, "lib", "postgresql"), "15")
+		p := places{root: system, bundled: bundled}
+		b, err := p.find(0)
+		require.NoError(t, err)
+		require.Equal(t, binaries{dir: filepath.Join(bundled, "lib", "postgresql", "15", "bin"), major: 15, libs: filepath.Join(bundled, "lib")}, b)
+		require.Equal(t, []string{"LD_LIBRARY_PATH=" + bundled + "/lib"}, b.environment())
+
+		b, err = p.find(17) // a database that the system's had made
+		require.NoError(t, err)
+		require.Equal(t, binaries{dir: filepath.Join(system, "17", "bin"), major: 17}, b)
+		require.Empty(t, b.environment())
+
+		_, err = p.find(16)
+		require.ErrorContains(t, err, "made by PostgreSQL 16, which is not installed (found: 15, 17): install it (apt install postgresql-16)")
+
+		p.bundled = filepath.Join(t.TempDir(), "a:colon")
+		install(t, filepath.Join(p.bundled, "lib", "postgresql"), "15")
+		_, err = p.find(0)
+		require.ErrorContains(t, err, "in no folder with a colon")
+	})
+}
+
+// TestOwner holds that root has a database opened by the user that made it.
+func TestOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	before := owners
+	t.Cleanup(func() { owners = before })
+	dir := t.TempDir()
+
+	owners = []string{"nobody", "daemon"}
+	o, err := serverOwner(filepath.Join(dir, "absent"))
+	require.NoError(t, err)
+	require.Equal(t, "nobody", o.name)
+
+	other, err := lookUp("daemon")
+	require.NoError(t, err)
+	require.NoError(t, other.own(dir))
+	o, err = serverOwner(dir)
+	require.NoError(t, err)
+	require.Equal(t, "daemon", o.name)
+
+	closed := filepath.Join(t.TempDir(), "closed")
+	require.NoError(t, os.MkdirAll(filepath.Join(closed, "bin"), 0o755))
+	require.NoError(t, os.Chmod(filepath.Dir(closed), 0o755))
+	require.NoError(t, os.Chmod(filepath.Dir(filepath.Dir(closed)), 0o755))
+	require.NoError(t, o.checkPrograms(filepath.Join(closed, "bin")))
+	require.NoError(t, os.Chmod(closed, 0o700))
+	require.ErrorContains(t, o.checkPrograms(filepath.Join(closed, "bin")), "user daemon, who may not enter "+closed+", and its programs are in there")
+
+	owners = []string{"linktrial-nobody"}
+	_, err = serverOwner(dir)
+	require.ErrorContains(t, err, "neither a user postgres nor linktrial")
 }
 
 // Why a server has ended is told, and not what it answered meanwhile.

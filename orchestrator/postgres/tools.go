@@ -12,20 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ToolsDir is the folder with the programs of the PostgreSQL that made the
-// database in a data folder; of the newest one, where there is none or dir is empty.
-func ToolsDir(dir string) (string, error) {
-	want := 0
-	if dir != "" {
-		var err error
-		if want, err = dataVersion(filepath.Join(dir, "postgres")); err != nil {
-			return "", err
-		}
-	}
-	b, err := find(debianBinaries, os.Getenv("PATH"), want)
-	return b.dir, err
-}
-
 // RunningURL is how to connect to the private server of a data folder that
 // another process runs; false where none does.
 func RunningURL(ctx context.Context, dir string) (string, bool, error) {

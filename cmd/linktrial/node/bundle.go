@@ -127,7 +127,8 @@ func newBundleCheck() *cobra.Command {
 first verifies that the key has signed it. Without, it says nothing of who made the
 bundle: checksums that are in it were written with it. Of a folder that 'install-bundle
 sign' has signed, such as the one with program and drivers, it verifies signature and
-files; that takes --key.`,
+files; of a laptop package (linktrial_VERSION_amd64.deb or .tar.gz) the signature. Both
+take --key.`,
 		Example: `  linktrial install-bundle check linktrial.tar.gz --key linktrial.pub
   linktrial install-bundle check linktrial.tar.gz
   linktrial install-bundle check bin --key linktrial.pub`,
@@ -143,9 +144,15 @@ files; that takes --key.`,
 				}
 				fmt.Printf("%s is signed by key %s\n", args[0], public.ID())
 			}
+			what := ""
 			if st, err := os.Stat(args[0]); err == nil && st.IsDir() {
+				what = "folder"
+			} else if bundle.IsLaptopPackage(args[0]) {
+				what = "laptop package"
+			}
+			if what != "" {
 				if key == "" {
-					return fmt.Errorf("%s is a folder, of which only the signature can be verified: give the public key with --key", args[0])
+					return fmt.Errorf("%s is a %s, of which only the signature can be verified: give the public key with --key", args[0], what)
 				}
 				return nil
 			}

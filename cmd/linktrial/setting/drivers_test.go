@@ -69,3 +69,18 @@ func TestDriversOfProgram(t *testing.T) {
 		t.Errorf("%q, %v, expected %q", exe, err, s.Program)
 	}
 }
+
+// TestDriversOfPackage: a program that was unpacked anywhere has the drivers of its package.
+func TestDriversOfPackage(t *testing.T) {
+	t.Setenv("LINKTRIAL_DRIVERS", "")
+	dir := filepath.Join(t.TempDir(), "USB STICK")
+	own := filepath.Join(dir, "lib", "linktrial", "drivers")
+	if err := os.MkdirAll(own, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := Settings{Program: filepath.Join(dir, "bin", "linktrial")}
+	s.Register(pflag.NewFlagSet("test", pflag.ContinueOnError))
+	if s.Drivers != own {
+		t.Errorf("%q, expected %q", s.Drivers, own)
+	}
+}

@@ -124,12 +124,15 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// ownDrivers returns the folder beside the program, or that of an installed program.
+// ownDrivers returns the folder beside the program, that of the package which the program is
+// of, wherever it was unpacked, or that of an installed program.
 func (s *Settings) ownDrivers() string {
 	if exe, err := s.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(exe), "drivers")
-		if isDir(beside) {
-			return beside
+		dir := filepath.Dir(exe)
+		for _, own := range []string{filepath.Join(dir, "drivers"), filepath.Join(dir, "..", "lib", "linktrial", "drivers")} {
+			if isDir(own) {
+				return own
+			}
 		}
 	}
 	return "/usr/lib/linktrial/drivers"

@@ -1,0 +1,5 @@
+package laptop
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.Exact, "packs small files")
