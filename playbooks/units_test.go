@@ -87,3 +87,29 @@ func verify(t *testing.T, unit, text string) string {
 	}
 	return string(out)
 }
+
+// The agent starts with a file that says neither role nor radio, and with one that says both:
+// every value is one word with its flag, and what the file leaves out is empty.
+func TestUnitOfTheAgentTakesWhatIsMissing(t *testing.T) {
+	b, err := os.ReadFile("roles/agent/files/linktrial-agent.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var start, environment string
+	for line := range strings.Lines(string(b)) {
+		if v, ok := strings.CutPrefix(line, "ExecStart="); ok {
+			start = strings.TrimSpace(v)
+		}
+		if v, ok := strings.CutPrefix(line, "Environment="); ok {
+			environment += strings.TrimSpace(v) + " "
+		}
+	}
+	for flag, variable := range map[string]string{"role": "LINKTRIAL_ROLE", "radio-address": "LINKTRIAL_RADIO_ADDRESS", "device": "LINKTRIAL_DEVICE"} {
+		if !strings.Contains(start, " --"+flag+"=${"+variable+"} ") || !strings.Contains(environment, variable+"= ") {
+			t.Errorf("--%s: %s, with %s", flag, start, environment)
+		}
+	}
+	if !strings.HasSuffix(start, " $LINKTRIAL_OPTIONS") || !strings.Contains(environment, "LINKTRIAL_OPTIONS= ") {
+		t.Errorf("%s, with %s", start, environment)
+	}
+}

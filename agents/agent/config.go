@@ -27,7 +27,7 @@ import (
 // Config of an agent.
 type Config struct {
 	Name         string     // of the node
-	Role         radio.Role // in every run
+	Role         radio.Role // in every run; can be empty where no radio is set up: the node takes part in none
 	Orchestrator string     // URL; not used by [RunSheet]
 	TokenFile    string     // with a one-time token to enrol with, where the node has no certificate; can be empty
 	StateDir     string
@@ -123,7 +123,7 @@ func (c *Config) complete() error {
 	if c.Name == "" {
 		wrong = append(wrong, "a name")
 	}
-	if c.Role != radio.RoleClient && c.Role != radio.RoleRelay && c.Role != radio.RoleServer {
+	if !slices.Contains(radio.Roles, c.Role) && (c.Role != "" || !c.withoutRadio()) {
 		wrong = append(wrong, fmt.Sprintf("a role (client, relay or server, not %q)", c.Role))
 	}
 	if c.StateDir == "" {
@@ -209,6 +209,12 @@ func (c *Config) check() error {
 		}
 	}
 	return nil
+}
+
+// withoutRadio reports whether nobody has set a radio up: the node is connected, and takes
+// part in no run.
+func (c *Config) withoutRadio() bool {
+	return c.Orchestrator != "" && c.Device == "" && c.RadioAddress == "" && c.Radio == "" && c.RadioControl == "" && len(c.More) == 0
 }
 
 func checkDevice(name string) error {

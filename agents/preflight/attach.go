@@ -22,7 +22,7 @@ var attachCheck = nodeCheck{checkkind.Attach, func(ctx context.Context, c Config
 		return nil
 	}
 	return one(c.checkAttach())
-}}
+}, true}
 
 // checkAttach compares the node with the attach section of the radio's profile.
 func (c Config) checkAttach() *linktrialv1.Check {

@@ -12,7 +12,7 @@ import (
 var batteryCheck = nodeCheck{checkkind.Battery, func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check {
 	b, there := nodesensor.ReadBattery(nodesensor.PowerSupplies)
 	return one(judgeBattery(b, there))
-}}
+}, false}
 
 func judgeBattery(b nodesensor.Battery, there bool) *linktrialv1.Check {
 	check := &linktrialv1.Check{State: ok, Expected: fmt.Sprintf("on mains, or at least %.0f %%", 100*checkkind.EnoughCharge),

@@ -12,7 +12,7 @@ import (
 
 var clockCheck = nodeCheck{checkkind.Clock, func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check {
 	return one(judgeClock(c.Clock(ctx)))
-}}
+}, false}
 
 func judgeClock(o journal.ClockOffset) *linktrialv1.Check {
 	check := &linktrialv1.Check{State: ok, Expected: fmt.Sprintf("within %g s of the orchestrator", checkkind.MaxClockOffset.Seconds()),

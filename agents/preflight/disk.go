@@ -12,7 +12,7 @@ import (
 var diskCheck = nodeCheck{checkkind.Disk, func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check {
 	free, err := journal.FreeBytes(c.StateDir)
 	return one(judgeDisk(free, err, c.FloorBytes))
-}}
+}, false}
 
 func judgeDisk(free int64, err error, floor int64) *linktrialv1.Check {
 	check := &linktrialv1.Check{State: ok, Expected: fmt.Sprintf("at least %s free for journals", formatBytes(checkkind.EnoughDiskBytes)),

@@ -12,7 +12,7 @@ import (
 
 var driversCheck = nodeCheck{checkkind.Drivers, func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check {
 	return c.checkDrivers(ctx, w.Treatments)
-}}
+}, false}
 
 // checkDrivers checks those that a plan needs, or all of the node.
 func (c Config) checkDrivers(ctx context.Context, wanted []string) []*linktrialv1.Check {

@@ -18,7 +18,7 @@ import (
 
 var radioCheck = nodeCheck{checkkind.Radio, func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check {
 	return c.checkRadios(int(w.MtuBytes))
-}}
+}, true}
 
 // checkRadios checks the interface of each radio. want is the MTU of the first one in
 // bytes, 0 where it is not known.

@@ -102,6 +102,24 @@ func look(t *testing.T, inside func(func()), wanted *linktrialv1.PreflightReques
 	return r
 }
 
+// A node without a radio looks at itself alone.
+func TestWithoutRadio(t *testing.T) {
+	c := Config{Node: "alpha", StateDir: t.TempDir(), FloorBytes: -1, Drivers: driverList{}, Clock: func(context.Context) journal.ClockOffset { return journal.ClockOffset{} }}
+	r := Run(t.Context(), c, &linktrialv1.PreflightRequest{})
+	of(t, r, checkkind.Clock.Name)
+	of(t, r, checkkind.Disk.Name)
+	for _, check := range r.Checks {
+		for _, kind := range []*checkkind.Kind{checkkind.Radio, checkkind.Traffic, checkkind.Attach, checkkind.Telemetry} {
+			if check.Kind == kind.Name {
+				t.Errorf("a check of a radio: %v", check)
+			}
+		}
+	}
+	if len(r.Links) > 0 {
+		t.Errorf("links %v", r.Links)
+	}
+}
+
 func of(t *testing.T, r Report, kind string) *linktrialv1.Check {
 	t.Helper()
 	for _, c := range r.Checks {

@@ -88,6 +88,8 @@ const (
 type nodeCheck struct {
 	kind *checkkind.Kind
 	look func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check
+	// ofRadio is set where it looks at a radio: without one there is nothing to look at.
+	ofRadio bool
 }
 
 // nodeChecks are made in this order: traffic first, while the other nodes do not probe yet
@@ -103,6 +105,9 @@ func Run(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) Report 
 	var r Report
 	if !w.PairsOnly {
 		for _, n := range nodeChecks {
+			if n.ofRadio && c.Device == "" {
+				continue
+			}
 			for _, check := range n.look(ctx, c, w) {
 				check.Kind = n.kind.Name
 				r.add(check)

@@ -18,7 +18,7 @@ var telemetryCheck = nodeCheck{checkkind.Telemetry, func(ctx context.Context, c 
 		states = c.Telemetry(ctx)
 	}
 	return judgeTelemetry(states)
-}}
+}, true}
 
 // judgeTelemetry judges what the sources reported just now.
 func judgeTelemetry(states []telemetry.State) []*linktrialv1.Check {

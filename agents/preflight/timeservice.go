@@ -19,7 +19,7 @@ import (
 
 var timeCheck = nodeCheck{checkkind.Time, func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check {
 	return one(c.checkTimeService(ctx))
-}}
+}, false}
 
 // timeLimit bounds the question to the time service.
 const timeLimit = 3 * time.Second

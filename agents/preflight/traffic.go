@@ -14,7 +14,7 @@ import (
 
 var trafficCheck = nodeCheck{checkkind.Traffic, func(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) []*linktrialv1.Check {
 	return c.checkTraffic(ctx)
-}}
+}, true}
 
 // checkTraffic counts whether anything else uses the radios, all of them at once.
 func (c Config) checkTraffic(ctx context.Context) (out []*linktrialv1.Check) {

@@ -16,12 +16,14 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/driver"
 	"linktrial/cmd/linktrial/lab"
+	"linktrial/cmd/linktrial/laptop"
 	"linktrial/cmd/linktrial/node"
 	"linktrial/cmd/linktrial/orchestrator"
 	"linktrial/cmd/linktrial/people"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/cmd/linktrial/trial"
+	"linktrial/installation"
 	"linktrial/internal/vitals"
 )
 
@@ -66,7 +68,8 @@ func newRoot() *cobra.Command {
 		Long: `Linktrial plans, runs, measures and reports field trials of transport protocols
 over tactical radios, and rehearses the same trials on emulated radios.
 
-Start here:  linktrial rehearse plans/quickstart.yaml`,
+Start here:  linktrial rehearse plans/quickstart.yaml, or on a laptop with the package
+sudo linktrial start`,
 		Example: `  linktrial rehearse plans/quickstart.yaml    # a whole trial on emulated radios
   linktrial serve                             # the orchestrator, and its pages
   linktrial run plans/quickstart.yaml         # the same plan on connected nodes
@@ -75,7 +78,7 @@ Start here:  linktrial rehearse plans/quickstart.yaml`,
 		SilenceErrors: true,
 		Version:       s.Version,
 		PersistentPreRun: func(*cobra.Command, []string) {
-			client.Trusted = client.Trust{CAFile: s.CA, Data: s.Data}
+			client.Trusted = client.Trust{CAFile: s.CA, Data: s.Data, Packaged: installation.OrchestratorData}
 		},
 	}
 	s.Register(root.PersistentFlags())
@@ -83,7 +86,7 @@ Start here:  linktrial rehearse plans/quickstart.yaml`,
 	root.SetHelpCommandGroupID(setting.GroupService)
 	root.SetCompletionCommandGroupID(setting.GroupService)
 	for _, commands := range []func(*setting.Settings) []*cobra.Command{
-		orchestrator.Commands, node.Commands, driver.Commands, lab.Commands, trial.Commands, people.Commands,
+		laptop.Commands, orchestrator.Commands, node.Commands, driver.Commands, lab.Commands, trial.Commands, people.Commands,
 	} {
 		root.AddCommand(commands(s)...)
 	}

@@ -20,8 +20,8 @@ var allowed = map[string][]string{
 	"api/": {"api/"},
 	"cmd/": {""},
 	// What all commands share knows none of them.
-	"cmd/linktrial/setting/":   {"orchestrator/", "plans", "internal/"},
-	"cmd/linktrial/client/":    {"api/gen/", "orchestrator/security/authority", "internal/"},
+	"cmd/linktrial/setting/":   {"orchestrator/", "installation", "plans", "internal/"},
+	"cmd/linktrial/client/":    {"api/gen/", "orchestrator/security/access", "orchestrator/security/authority", "internal/"},
 	"cmd/linktrial/terminal/":  {"api/gen/", "orchestrator/report/wording", "internal/"},
 	"tools/":                   {"internal/process", "internal/testkind"},
 	"tools/bench/":             {""},
@@ -39,6 +39,7 @@ var allowed = map[string][]string{
 	"licences":                 {},
 	"bundle":                   {"internal/"},
 	"bundle/laptop/":           {"bundle", "internal/"},
+	"installation":             {"internal/"},
 	"images":                   {"internal/"},
 	"protocols":                {},
 	"protocols/contract/":      {"internal/"},

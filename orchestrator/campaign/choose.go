@@ -21,6 +21,7 @@ type candidate struct {
 	emulated  bool
 	lab       string // that vouches for it; empty: real
 	problem   string // why none does for a node that was started for a lab
+	bare      bool   // it has no radio yet, and perhaps no role
 	virtual   bool
 	connected bool
 	contact   time.Time // the last one
@@ -63,7 +64,7 @@ func choose(s *runsheet.Sheet, all []candidate, virtual bool) (map[radio.Role]st
 func groups(all []candidate, virtual bool) [][]candidate {
 	of := map[string][]candidate{}
 	for _, c := range all {
-		if c.virtual == virtual && c.connected {
+		if c.virtual == virtual && c.connected && !c.bare {
 			of[c.group()] = append(of[c.group()], c)
 		}
 	}
@@ -92,11 +93,14 @@ func (c *candidate) unnamed() bool { return !c.emulated && c.radio == "" }
 // maxAbsent is how many nodes without contact a sentence names.
 const maxAbsent = 3
 
-// noNode says that no node of a role is connected, and which ones were: those without
-// contact, the last ones first.
+// noNode says that no node of a role is connected, and which one is and has no radio yet, or
+// which ones were: those without contact, the last ones first.
 func noNode(role radio.Role, all []candidate, virtual bool) string {
 	var absent []candidate
 	for _, c := range all {
+		if c.bare && c.connected && !virtual && (c.role == role || c.role == "") {
+			return fmt.Sprintf("no %s node with a radio is connected: node %s has no radio yet: set it up on that laptop with 'linktrial start --role %s --radio INTERFACE --radio-address ADDRESS'", role, c.name, role)
+		}
 		if c.role == role && c.virtual == virtual && !c.connected {
 			absent = append(absent, c)
 		}

@@ -161,7 +161,7 @@ func (e *Engine) insertRun(ctx context.Context, tx store.Conn, run, campaign str
 func (e *Engine) candidates() []candidate {
 	var out []candidate
 	for _, n := range e.Nodes.List() {
-		out = append(out, candidate{name: n.Name, role: radio.Role(n.Role), radio: n.Radio, emulated: n.Emulated, lab: n.Lab, problem: n.LabProblem, virtual: n.Virtual,
+		out = append(out, candidate{name: n.Name, role: radio.Role(n.Role), radio: n.Radio, emulated: n.Emulated, lab: n.Lab, problem: n.LabProblem, bare: n.WithoutRadio(), virtual: n.Virtual,
 			connected: n.Connected, contact: n.LastContact, busy: n.Run != "", address: n.RadioAddress, drivers: n.Drivers})
 	}
 	return out

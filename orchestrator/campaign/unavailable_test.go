@@ -68,3 +68,21 @@ func TestUnavailable(t *testing.T) {
 	_, problems = choose(&split, []candidate{has("client", all, ""), bare, has("server", all, "")}, false)
 	require.Equal(t, []string{"treatment cubic: node relay has no driver sctp"}, problems)
 }
+
+// A node without a radio takes part in no run, and the plan's problem names it.
+func TestNodeWithoutRadio(t *testing.T) {
+	sheet := &runsheet.Sheet{Cell: runsheet.Cell{Radio: "prc"}, Topology: radio.Topology{Stations: []radio.Station{{Role: radio.RoleClient}, {Role: radio.RoleServer}}}}
+	alpha := candidate{name: "alpha", bare: true, connected: true}
+	server := candidate{name: "server", role: radio.RoleServer, address: "10.0.0.2", connected: true}
+	_, problems := choose(sheet, []candidate{alpha, server}, false)
+	require.Equal(t, []string{"no client node with a radio is connected: node alpha has no radio yet: set it up on that laptop with 'linktrial start --role client --radio INTERFACE --radio-address ADDRESS'"}, problems)
+	alpha.role = radio.RoleServer
+	_, problems = choose(sheet, []candidate{alpha, server}, false)
+	require.Len(t, problems, 1)
+	require.Contains(t, problems[0], "no client node is connected: start one")
+	alpha.role = radio.RoleClient
+	other := candidate{name: "beta", role: radio.RoleClient, address: "10.0.0.1", connected: true}
+	chosen, problems := choose(sheet, []candidate{alpha, other, server}, false)
+	require.Empty(t, problems)
+	require.Equal(t, map[radio.Role]string{radio.RoleClient: "beta", radio.RoleServer: "server"}, chosen)
+}

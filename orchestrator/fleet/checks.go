@@ -75,6 +75,9 @@ func attached(n *nodes.Node, want string) *linktrialv1.Check {
 	case n.LabProblem != "":
 		return &linktrialv1.Check{Node: n.Name, Kind: checkkind.Radio.Name, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: "not emulated: " + n.LabProblem, Expected: "an emulated radio, for which its lab vouches",
 			Meaning: "runs will not be started on this node", Remedy: "bring the lab up, and start the agent as the lab does, in the lab's network namespace"}
+	case n.WithoutRadio():
+		return &linktrialv1.Check{Node: n.Name, Kind: checkkind.Radio.Name, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: "no radio is set up", Expected: "a radio",
+			Meaning: "the node takes part in no run", Remedy: "name the radio's interface and the node's address there: 'linktrial start --radio INTERFACE --radio-address ADDRESS' on the laptop, or --device and --radio-address of 'linktrial agent'"}
 	case !n.Emulated && n.Radio == "":
 		return &linktrialv1.Check{Node: n.Name, Kind: checkkind.Radio.Name, State: linktrialv1.CheckState_CHECK_STATE_WARNING, Found: radio.Unnamed, Expected: "a radio with a name, or the emulated one of a lab",
 			Meaning: "results say that the radio is real and has no name; the profile of the plan is only a label of theirs", Remedy: "start the agent with --radio and the profile of the radio that is attached"}

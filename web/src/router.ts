@@ -108,6 +108,12 @@ export const routes: RouteRecordRaw[] = [
     meta: { title: 'Log in', outside: true },
   },
   {
+    path: '/welcome',
+    name: 'welcome',
+    component: () => import('@/pages/WelcomePage.vue'),
+    meta: { title: 'Welcome', outside: true },
+  },
+  {
     path: '/:rest(.*)*',
     name: 'not-found',
     component: () => import('@/pages/NotFoundPage.vue'),

@@ -80,7 +80,7 @@ func parseCredentials(b []byte) (credentials, error) {
 	}
 	for at, one := range c.Orchestrators {
 		// Each token becomes the header of a call.
-		if strings.ContainsFunc(one.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		if one.Token != "" && !isToken(one.Token) {
 			return credentials{}, fmt.Errorf("the token for %.120q has characters that no token has", at)
 		}
 	}
@@ -154,8 +154,8 @@ func ownMachine(u *url.URL) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// withCredentials adds a person's token to every call without one, except those of
-// agents.
+// withCredentials adds a person's token to every call without one, or the local token of
+// an orchestrator on this machine, except to those of agents.
 func withCredentials(next http.RoundTripper) http.RoundTripper {
 	return &bearer{next: next, read: sync.OnceValues(ReadCredentials)}
 }
@@ -179,6 +179,9 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		token = c.Orchestrators[place(r.URL)].Token
+	}
+	if token == "" {
+		token = Trusted.localToken(r.URL)
 	}
 	if token == "" {
 		return b.next.RoundTrip(r)

@@ -23,6 +23,8 @@ import (
 type Trust struct {
 	CAFile string // of --ca; can be empty
 	Data   string // folder of an orchestrator on this machine
+	// Packaged is the data folder of the orchestrator that a package has installed here.
+	Packaged string
 }
 
 // Trusted is set when the flags have been parsed.
@@ -92,7 +94,11 @@ func (t Trust) pool(address string) (*x509.CertPool, error) {
 			return nil, fmt.Errorf("--ca: %s: expected a CERTIFICATE in PEM, found none", t.CAFile)
 		}
 	}
-	for _, path := range []string{filepath.Join(t.Data, authority.Folder, "ca.crt"), KeptPath(address)} {
+	kept := []string{KeptPath(address)}
+	for _, dir := range t.Folders() {
+		kept = append(kept, filepath.Join(dir, authority.Folder, "ca.crt"))
+	}
+	for _, path := range kept {
 		b, err := inputfile.Read(path, maxAuthorities)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):

@@ -2,11 +2,14 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"linktrial/agents/agent"
 	"linktrial/cmd/linktrial/setting"
@@ -25,14 +28,17 @@ func newAgent(s *setting.Settings) *cobra.Command {
 		Use:     "agent",
 		GroupID: setting.GroupNodes,
 		Short:   "Run this node's agent, which connects to the orchestrator",
+		Long: `Agent runs this node's agent until a signal ends it.
+
+Without --radio-address no radio is set up: the node is connected, shows its clock,
+disk and drivers, and takes part in no run. It may have no --role then.`,
 		Example: `  linktrial agent --name client --role client --radio prc-117g-anw2c --device eth1 \
     --radio-address 10.78.0.1 --orchestrator https://10.20.0.10:7700`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch cfg.Role = radio.Role(role); cfg.Role {
-			case radio.RoleClient, radio.RoleRelay, radio.RoleServer:
-			default:
-				return fmt.Errorf("--role %q, expected client, relay or server", role)
+			cfg.Role = radio.Role(role)
+			if err := checkRadioFlags(cmd.Flags(), &cfg); err != nil {
+				return err
 			}
 			if cfg.Name == "" {
 				cfg.Name = role
@@ -66,12 +72,12 @@ func newAgent(s *setting.Settings) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.Name, "name", "", "name of the node (default: its role)")
-	f.StringVar(&role, "role", "", "client, relay or server")
+	f.StringVar(&role, "role", "", "client, relay or server; can be left out where no radio is set up and --name is given")
 	f.StringVar(&cfg.StateDir, "state", "", "folder for journals (default: in the data folder)")
 	f.StringVar(&cfg.TokenFile, "token-file", "", "file with a one-time token to enrol with at the first start; it may appear later than the agent")
 	f.StringVar(&cfg.Trust.File, "trust", "", "file with the keys whose run sheets this node follows (default: those of its enrolment)")
 	f.BoolVar(&pin, "pin", false, "without keys of --trust or of an enrolment, trust the first that the orchestrator shows, and no other after that (always so where the orchestrator is on this machine)")
-	f.StringVar(&cfg.RadioAddress, "radio-address", "", "this node's IP address on the radio network")
+	f.StringVar(&cfg.RadioAddress, "radio-address", "", "this node's IP address on the radio network (default: no radio is set up)")
 	f.StringVar(&cfg.Device, "device", "radio0", "the radio's network interface")
 	f.StringArrayVar(&more, "more-radio", nil, "DEVICE=ADDRESS, a further interface that leads to a radio, with this node's IP address there, as a relay between two radios has; can be given several times")
 	f.StringVar(&cfg.Drivers.Runner, "runner", agent.RunnerExec, "how drivers run: exec, as processes (those that have only an image, as containers), or docker, as containers")
@@ -86,9 +92,31 @@ func newAgent(s *setting.Settings) *cobra.Command {
 	f.StringVar(&join, "radio-join", "", "socket of 'linktrial lab radios', to which this node brings its network; with --radio-control")
 	cmd.MarkFlagsMutuallyExclusive("radio", "radio-control")
 	cmd.MarkFlagsMutuallyExclusive("radio", "radio-join")
-	setting.Require(cmd, "role", "radio-address")
 	cmd.AddCommand(newHoldNetwork())
 	return cmd
+}
+
+// checkRadioFlags refuses flags of a radio without its address, and a role that does not go
+// with them. Without an address it leaves no interface.
+func checkRadioFlags(f *pflag.FlagSet, cfg *agent.Config) error {
+	if cfg.RadioAddress == "" && cfg.RadioControl == "" {
+		for _, name := range []string{"device", "radio", "more-radio", "radio-host"} {
+			if v := f.Lookup(name); v.Changed && v.Value.String() != "" {
+				return fmt.Errorf("--%s is given, and --radio-address is missing: name this node's IP address on the radio network, or leave both out where no radio is set up", name)
+			}
+		}
+		cfg.Device = ""
+		if cfg.Role == "" && cfg.Name != "" {
+			return nil
+		}
+	}
+	if cfg.RadioAddress == "" && cfg.RadioControl != "" {
+		return errors.New("--radio-address is missing: name this node's IP address on the emulated radio network")
+	}
+	if !slices.Contains(radio.Roles, cfg.Role) {
+		return fmt.Errorf("--role %q, expected client, relay or server", cfg.Role)
+	}
+	return nil
 }
 
 // pins reports whether the node may trust the first key that it is shown: its

@@ -55,7 +55,7 @@ the first admin with it.`,
 			setup := ""
 			// Where nobody is logged in, the error must say what to do.
 			if role == linktrialv1.Role_ROLE_ADMIN || !loggedIn(s.Orchestrator) {
-				if setup, err = setupToken(s.Data); err != nil {
+				if setup, err = setupToken(client.Trusted.Folders()); err != nil {
 					return err
 				}
 			}
@@ -96,17 +96,19 @@ func article(role string) string {
 	return "a " + role
 }
 
-// setupToken returns the setup token in the data folder, or "" where there is none.
-func setupToken(data string) (string, error) {
-	path := filepath.Join(data, access.SetupFile)
-	b, err := inputfile.Read(path, maxLine)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("setup token: %w", err)
+// setupToken returns the setup token of the first data folder that has one, or "".
+func setupToken(folders []string) (string, error) {
+	for _, dir := range folders {
+		b, err := inputfile.Read(filepath.Join(dir, access.SetupFile), maxLine)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		case err != nil:
+			return "", fmt.Errorf("setup token: %w", err)
+		default:
+			return strings.TrimSpace(string(b)), nil
+		}
 	}
-	return strings.TrimSpace(string(b)), nil
+	return "", nil
 }
 
 func loggedIn(base string) bool {

@@ -9,6 +9,7 @@ import (
 
 // The groups of commands in 'linktrial --help'.
 const (
+	GroupLaptop    = "laptop"
 	GroupTrial     = "trial"
 	GroupResults   = "results"
 	GroupNodes     = "nodes"
@@ -21,6 +22,7 @@ const (
 // Groups returns all groups with their titles, in the order of the help.
 func Groups() []*cobra.Group {
 	return []*cobra.Group{
+		{ID: GroupLaptop, Title: "This laptop:"},
 		{ID: GroupTrial, Title: "Trial:"},
 		{ID: GroupResults, Title: "Results:"},
 		{ID: GroupNodes, Title: "Nodes and radios:"},

@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"linktrial/installation"
 	"linktrial/internal/driverfolder"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/security/access"
 	"linktrial/orchestrator/server"
 	"linktrial/plans"
 )
@@ -60,7 +62,7 @@ func (s *Settings) Executable() (string, error) {
 
 // Register adds the flags. The environment gives their defaults.
 func (s *Settings) Register(f *pflag.FlagSet) {
-	f.StringVar(&s.Orchestrator, "orchestrator", envOr("LINKTRIAL_ORCHESTRATOR", DefaultOrchestrator), "URL of the orchestrator (or LINKTRIAL_ORCHESTRATOR)")
+	f.StringVar(&s.Orchestrator, "orchestrator", envOr("LINKTRIAL_ORCHESTRATOR", defaultOrchestrator(installation.Own())), "URL of the orchestrator (or LINKTRIAL_ORCHESTRATOR)")
 	f.Var(newDrivers(&s.Drivers, os.Getenv("LINKTRIAL_DRIVERS"), s.ownDrivers()), "drivers", "folder with a folder for each protocol driver of your own, searched before those of the program; can be given several times (or LINKTRIAL_DRIVERS)")
 	f.StringVar(&s.Data, "data", envOr("LINKTRIAL_DATA", defaultData()), "folder of the private database and of agents' journals (or LINKTRIAL_DATA)")
 	f.StringSliceVar(&s.Catalog, "catalog", filepath.SplitList(os.Getenv("LINKTRIAL_CATALOG")), "folder with radio-profiles/ and topologies/ of your own, in addition to those of the program; can be given several times (or LINKTRIAL_CATALOG)")
@@ -70,6 +72,20 @@ func (s *Settings) Register(f *pflag.FlagSet) {
 
 // DefaultOrchestrator is where 'linktrial serve' listens.
 const DefaultOrchestrator = "http://127.0.0.1:7700"
+
+// defaultOrchestrator returns the URL of the orchestrator that a package has installed on
+// this machine where that runs and this user may read its data, else [DefaultOrchestrator].
+func defaultOrchestrator(m *installation.Machine) string {
+	f, err := os.Open(filepath.Join(m.OrchestratorData(), access.LocalTokenFile))
+	if err != nil {
+		return DefaultOrchestrator
+	}
+	f.Close()
+	if base, err := m.LocalURL(); err == nil {
+		return base
+	}
+	return DefaultOrchestrator
+}
 
 func envOr(name, def string) string {
 	if v := os.Getenv(name); v != "" {

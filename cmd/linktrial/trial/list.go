@@ -36,7 +36,8 @@ as after a cable was pulled, the node is no longer connected.
   NAME           name of the node, from its agent's --name
   ROLE           client, relay or server
   RADIO          profile of the attached radio, "emulated" where a lab's emulated radios
-                 vouch for the node, or "real, unnamed" where neither is known
+                 vouch for the node, "real, unnamed" where neither is known, or "no radio
+                 set up": the node takes part in no run
   ADDRESS        IP address on the radio network
   LAST CONTACT   "connected", or how long ago the node was last connected
   CLOCK OFFSET   orchestrator's clock minus the node's, as last measured
@@ -75,8 +76,11 @@ func printNodes(nodes []*linktrialv1.Node) error {
 	return terminal.Columns("NAME\tROLE\tRADIO\tADDRESS\tLAST CONTACT\tCLOCK OFFSET\tDISK FREE\tBATTERY\tPROTOCOLS\tVERSION\tRUN", func(w io.Writer) {
 		for _, n := range nodes {
 			r := cmp.Or(n.Radio, "real, unnamed")
-			if n.Emulated {
+			switch {
+			case n.Emulated:
 				r = "emulated"
+			case n.Radio == "" && n.RadioAddress == "":
+				r = "no radio set up"
 			}
 			contact := time.Since(n.LastContact.AsTime()).Round(time.Second).String() + " ago"
 			if n.Connected {
@@ -99,7 +103,7 @@ func printNodes(nodes []*linktrialv1.Node) error {
 					can = append(can, d.Name)
 				}
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, r, n.RadioAddress, contact, offset,
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, cmp.Or(n.Role, "–"), r, n.RadioAddress, contact, offset,
 				fmt.Sprintf("%.1f GiB", float64(n.DiskFreeBytes)/(1<<30)), battery, strings.Join(can, " "), n.Version, n.RunId)
 		}
 	})

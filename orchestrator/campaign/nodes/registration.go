@@ -3,6 +3,7 @@ package nodes
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"linktrial/internal/identity"
@@ -38,6 +39,12 @@ type Registration struct {
 	Incarnation string
 }
 
+// WithoutRadio reports whether nobody has set a radio up on the node: it is connected, and
+// takes part in no run.
+func (r *Registration) WithoutRadio() bool {
+	return !r.Emulated && !r.Virtual && r.LabProblem == "" && r.Radio == "" && r.RadioAddress == ""
+}
+
 // otherFolder reports whether two incarnations are of different state folders, as far as
 // they tell.
 func otherFolder(before, now string) bool {
@@ -63,7 +70,7 @@ func (r *Registration) check() error {
 		return fmt.Errorf("%w: %w", err, ErrBadNode)
 	}
 	switch {
-	case r.Role != string(radio.RoleClient) && r.Role != string(radio.RoleRelay) && r.Role != string(radio.RoleServer):
+	case !slices.Contains(radio.Roles, radio.Role(r.Role)) && (r.Role != "" || !r.WithoutRadio()): // it may get its role with the radio
 		return fmt.Errorf("role %q, expected client, relay or server: %w", r.Role, ErrBadNode)
 	case r.Incarnation == "":
 		return fmt.Errorf("no incarnation: %w", ErrBadNode)

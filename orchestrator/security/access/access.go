@@ -75,6 +75,7 @@ type Access struct {
 	codes    *limiter // of attempts at codes
 	crossing *http.CrossOriginProtection
 	setup    setup
+	local    localToken
 	audit    *auditlog.Log
 
 	factorKey factorKey
@@ -124,6 +125,9 @@ func New(ctx context.Context, cfg Config) (*Access, error) {
 		if err := a.openSetup(ctx); err != nil {
 			return nil, err
 		}
+		if err := a.openLocal(); err != nil {
+			return nil, errors.Join(err, a.closeSetup())
+		}
 	}
 	return a, nil
 }
@@ -145,14 +149,14 @@ func (a *Access) Close() error {
 		a.cfg.Provider.Provider.Stop()
 	}
 	a.audit.Stop()
-	return a.closeSetup()
+	return errors.Join(a.closeSetup(), a.closeLocal())
 }
 
 // Principal is who makes a call.
 type Principal struct {
-	User    string // empty for the holder of the setup token
+	User    string // empty for the holder of the setup token, and of the local one
 	Role    Role
-	Via     string // for the audit log: "session", "token NAME" or "setup token"
+	Via     string // for the audit log: "session", "token NAME", "setup token" or "root on the orchestrator's machine"
 	Expires time.Time
 	// ByProvider is set where the user logs in at the OpenID Connect provider.
 	ByProvider bool
@@ -161,6 +165,7 @@ type Principal struct {
 	token   string // identity of the API token
 	ofLogin bool   // the token came from a login
 	setup   bool
+	local   bool
 	// lacksFactor is set where the role takes a second factor and the user has none.
 	lacksFactor bool
 }
@@ -192,6 +197,9 @@ func (a *Access) authenticate(r *http.Request) (Principal, error) {
 	}
 	if ok && s.prefix == setupPrefix {
 		return a.bySetup(s)
+	}
+	if ok && s.prefix == localPrefix {
+		return a.byLocal(r, s)
 	}
 	if ok {
 		return a.byToken(r.Context(), s)

@@ -152,12 +152,12 @@ func (l *listener) Receive(m any) error {
 // sign says in a message whose word it is: not whoever the caller names.
 func sign(ctx context.Context, m proto.Message) {
 	p, ok := From(ctx)
-	if !ok || p.User == "" {
+	if !ok || p.signature() == "" {
 		return
 	}
 	r := m.ProtoReflect()
 	if f := r.Descriptor().Fields().ByName("by"); f != nil && f.Kind() == protoreflect.StringKind && !f.IsList() {
-		r.Set(f, protoreflect.ValueOfString(p.User))
+		r.Set(f, protoreflect.ValueOfString(p.signature()))
 	}
 }
 

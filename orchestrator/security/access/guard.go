@@ -203,12 +203,12 @@ func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 }
 
 // may reports whether a role is enough. The setup token makes one user and does
-// nothing else.
+// nothing else; the local token has no account.
 func (p Principal) may(service, method string, need rule) bool {
 	if p.setup {
 		return service == "AccessService" && method == "AddUser"
 	}
-	return p.Role >= need.least
+	return p.Role >= need.least && (!p.local || !ofAccount(service, need))
 }
 
 // name is what the calls of a principal are counted by.
@@ -219,10 +219,20 @@ func (p Principal) name() string {
 	return "user " + p.User
 }
 
+// signature is whose word a message is, as records have it.
+func (p Principal) signature() string {
+	if p.local {
+		return p.Via
+	}
+	return p.User
+}
+
 func (p Principal) lacks(least Role) string {
 	switch {
 	case p.setup:
 		return "the setup token makes the first admin and does nothing else: log in as that one"
+	case p.local:
+		return "this is about the account of whoever calls, and " + viaLocal + " has none: log in first"
 	case p.token != "" && !p.ofLogin:
 		return p.User + "'s " + p.Via + " has the role " + p.Role.String() + ", and this takes " + article(least)
 	}

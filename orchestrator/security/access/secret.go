@@ -13,6 +13,7 @@ import (
 const (
 	tokenPrefix   = "ltp_"
 	setupPrefix   = "lts_"
+	localPrefix   = "ltl_"
 	sessionPrefix = "ltc_"
 )
 
@@ -72,7 +73,7 @@ func bearer(h http.Header) (s secret, ok bool, err error) {
 	if !found || !strings.EqualFold(scheme, "Bearer") {
 		return secret{}, true, fmt.Errorf("the Authorization header, expected \"Bearer %s…\"", tokenPrefix)
 	}
-	s, err = parseSecret(strings.TrimSpace(rest), tokenPrefix, setupPrefix)
+	s, err = parseSecret(strings.TrimSpace(rest), tokenPrefix, setupPrefix, localPrefix)
 	if err != nil {
 		return secret{}, true, fmt.Errorf("the token %w", err)
 	}

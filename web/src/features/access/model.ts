@@ -22,6 +22,9 @@ export function tokenState(t: Pick<Token, 'revoked' | 'expires'>, now = Date.now
 
 export const isValid = (t: Pick<Token, 'revoked' | 'expires'>, now?: number) => tokenState(t, now) === 'valid'
 
+/** The setup token of an address's fragment; empty where there is none. */
+export const setupToken = (hash: string) => /^#(lts_[\w-]{43})$/.exec(hash)?.[1] ?? ''
+
 /** Where one came from, as it stands in the login page's address; nothing outside these pages. */
 export function safeBack(back: unknown): string {
   return typeof back === 'string' && /^\/(?![/\\])/.test(back) && !back.startsWith('/login') ? back : '/'

@@ -31,3 +31,19 @@ it.each([
   expect(w.find('dd.bad-text').exists()).toBe(false)
   w.unmount()
 })
+
+it.each([
+  [{ radio: '', radioAddress: '' }, 'no radio set up', 'no role yet'],
+  [{ radio: '', radioAddress: '10.78.0.1', role: 'client' }, 'real, unnamed · 10.78.0.1', 'client'],
+  [{ radio: 'mpu5', radioAddress: '10.78.0.1', role: 'relay' }, 'mpu5 · 10.78.0.1', 'relay'],
+  [{ emulated: true, role: 'server' }, 'emulated, any profile', 'server'],
+])('a card of %j says of its radio: %s', (node, radio, role) => {
+  const w = mount(NodeCard, {
+    props: { node: create(NodeSchema, { name: 'alpha', ...node }), versions: 1 },
+    global: { stubs: { RouterLink: true } },
+  })
+  const at = w.findAll('dt').findIndex((d) => d.text() === 'Radio')
+  expect(w.findAll('dd')[at]!.text()).toBe(radio)
+  expect(w.find('.role').text()).toBe(role)
+  w.unmount()
+})

@@ -1,0 +1,109 @@
+package installation
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/internal/unit"
+)
+
+// agentUser is the user of the agent, who reads the token.
+const agentUser = "linktrial-agent"
+
+// users are those that a package adds for the services.
+var users = []string{"linktrial", agentUser, "linktrial-driver"}
+
+// ErrNoSystemd says that the machine was not booted by systemd.
+var ErrNoSystemd = errors.New("this machine was not started by systemd, which would keep the services running")
+
+// MinFreeBytes is the free disk space that a start takes: a database has some hundred MiB
+// before the first run, and agents leave some to others.
+const MinFreeBytes = 1 << 30
+
+// clockSlack is how far a clock may be behind the files of the package: their times are of
+// the build, and zones and slow clocks differ by less.
+const clockSlack = 25 * time.Hour
+
+// Check returns the first thing that a start needs and the machine does not have, with what
+// to do, in one sentence; now is the machine's time of day.
+func (m *Machine) Check(ctx context.Context, now time.Time) error {
+	// As sd_booted(3) finds it out.
+	if _, err := os.Stat(m.at("/run/systemd/system")); err != nil {
+		return ErrNoSystemd
+	}
+	if err := m.checkInstalled(ctx); err != nil {
+		return err
+	}
+	var fsys unix.Statfs_t
+	if err := unix.Statfs(m.at("/var/lib"), &fsys); err != nil {
+		return fmt.Errorf("free disk space of /var/lib: %w", err)
+	}
+	if free := int64(fsys.Bavail) * fsys.Bsize; free < MinFreeBytes {
+		return fmt.Errorf("/var/lib has %s free, expected %s: make room, or mount a larger disk there, and start again", unit.FormatBytes(free), unit.FormatBytes(MinFreeBytes))
+	}
+	return m.checkClock(now)
+}
+
+// checkInstalled reports what a package would have installed and is not there.
+func (m *Machine) checkInstalled(ctx context.Context) error {
+	for _, name := range []string{OrchestratorUnit, AgentUnit} {
+		u, err := m.Manager.Unit(ctx, name)
+		if err != nil {
+			return err
+		}
+		if !u.Loaded {
+			return fmt.Errorf("%s is not installed: install Linktrial's package (dpkg -i linktrial_….deb), and start again", name)
+		}
+	}
+	for _, name := range users {
+		if _, err := m.user(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// user returns the number of a user of the package.
+func (m *Machine) user(name string) (int, error) {
+	f, err := os.Open(m.at("/etc/passwd"))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		// name:password:uid:… (passwd(5))
+		if fields := strings.Split(lines.Text(), ":"); len(fields) > 2 && fields[0] == name {
+			return strconv.Atoi(fields[2])
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return 0, fmt.Errorf("/etc/passwd: %w", err)
+	}
+	return 0, fmt.Errorf("there is no user %s: install Linktrial's package again (dpkg -i linktrial_….deb), and start again", name)
+}
+
+// checkClock refuses a time of day before the program was made: certificates would not be
+// valid yet, or no longer, once the clock is set.
+func (m *Machine) checkClock(now time.Time) error {
+	st, err := os.Stat(m.at(program))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is not installed: install Linktrial's package (dpkg -i linktrial_….deb), and start again", program)
+	}
+	if err != nil {
+		return err
+	}
+	if made := st.ModTime(); now.Before(made.Add(-clockSlack)) {
+		return fmt.Errorf("this machine's clock says %s, and the program was made on %s: set the clock (timedatectl set-time), and start again", unit.Moment(now), unit.Moment(made))
+	}
+	return nil
+}
