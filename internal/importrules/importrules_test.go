@@ -125,6 +125,7 @@ var allowed = map[string][]string{
 	"orchestrator/security/":           {},
 	"orchestrator/security/signing/":   {"orchestrator/campaign/", "orchestrator/catalog", "orchestrator/store/", "executor/runsheet", "internal/"},
 	"orchestrator/security/authority/": {"orchestrator/security/admission", "orchestrator/store/", "internal/"},
+	"orchestrator/security/joining/":   {"orchestrator/security/admission", "orchestrator/security/authority", "internal/"},
 	"orchestrator/security/access/":    {"orchestrator/security/admission", "orchestrator/security/auditlog", "orchestrator/security/provider", "orchestrator/store/", "internal/"},
 	"orchestrator/security/provider/":  {"internal/"},
 	"orchestrator/security/auditlog/":  {"orchestrator/security/admission", "orchestrator/store/", "internal/"},

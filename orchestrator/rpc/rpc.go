@@ -24,6 +24,7 @@ import (
 	"linktrial/orchestrator/rpc/trust"
 	"linktrial/orchestrator/security/access"
 	"linktrial/orchestrator/security/authority"
+	"linktrial/orchestrator/security/joining"
 	"linktrial/orchestrator/security/signing"
 	"linktrial/orchestrator/store"
 )
@@ -39,6 +40,7 @@ type Config struct {
 	Fleet     *fleet.Fleet
 	Trust     *signing.Trust
 	Authority *authority.Authority
+	Joining   *joining.Joining
 	Access    *access.Access
 	Lab       Lab     // nil: none, and NoLab says why
 	NoLab     string  // for people
@@ -93,7 +95,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	mux.Handle(linktrialv1connect.NewCatalogServiceHandler(&catalogs{cfg: cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewTrustServiceHandler(trust.New(cfg.Trust, cfg.Logger), opts...))
 	mux.Handle(linktrialv1connect.NewAccessServiceHandler(people.New(cfg.Access, cfg.Logger), opts...))
-	enrol.Mount(mux, enrol.Config{Authority: cfg.Authority, SigningKeys: cfg.Trust.Keys, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: cfg.DatabaseLost, OverBound: cfg.OverBound}, opts...)
+	enrol.Mount(mux, enrol.Config{Authority: cfg.Authority, Joining: cfg.Joining, SigningKeys: cfg.Trust.Keys, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: cfg.DatabaseLost, OverBound: cfg.OverBound}, opts...)
 }
 
 func (c *Config) answer(ctx context.Context, call string, err error) error {

@@ -8,7 +8,8 @@
 //	                       certificate      │             └──▶ signing: what nodes execute
 //	                                        └──▶ provider: logins at an OpenID Connect provider
 //
-// Procedures ask access for the caller and authority for certificates; launch and rpc have
+// Laptops that have a spoken code get their first token from joining, which anybody may
+// call. Procedures ask access for the caller and authority for certificates; launch and rpc have
 // signing sign what nodes are sent. No other room decides any of it, and a test in
 // internal/importrules holds who may import what. docs/security.md says which threat is met
 // by what.

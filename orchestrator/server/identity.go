@@ -2,11 +2,16 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
+	"os"
 	"slices"
 
+	"linktrial/internal/discovery"
 	"linktrial/internal/loopback"
 	"linktrial/orchestrator/security/admission"
 	"linktrial/orchestrator/security/authority"
+	"linktrial/orchestrator/security/joining"
 )
 
 // modeOf returns whether an orchestrator on an address uses TLS, and whom it serves.
@@ -64,4 +69,20 @@ func (s *Server) URL() string {
 		return "https://" + s.Addr()
 	}
 	return "http://" + s.Addr()
+}
+
+// openJoining lets laptops join by a code. Those on the network find the orchestrator while
+// one is open.
+func (s *Server) openJoining(cfg Config) *joining.Joining {
+	return joining.New(joining.Config{Authority: s.identity, Version: cfg.Version, Logger: cfg.Logger, Now: cfg.Now, Announce: func() (func(), error) {
+		at, err := netip.ParseAddrPort(s.Addr())
+		if err != nil {
+			return nil, fmt.Errorf("address of this orchestrator: %w", err)
+		}
+		name, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("name of this machine: %w", err)
+		}
+		return discovery.Announce(discovery.Service{Instance: name, ID: s.identity.Fingerprint()[:16], Version: cfg.Version, Port: int(at.Port()), Only: at.Addr(), Unused: cfg.NotAnnouncedOn})
+	}})
 }

@@ -66,6 +66,9 @@ type Config struct {
 	// people's programs.
 	TLSCert, TLSKey string
 	Now             func() time.Time // the clock by which certificates and tokens expire; nil: time.Now
+	// NotAnnouncedOn reports whether an interface is one on which laptops that join do not
+	// find the orchestrator, such as the radio's; nil: they do on each.
+	NotAnnouncedOn func(net.Interface) bool
 	// Login requires people to log in on the loopback too; with TLS they always must.
 	Login bool
 	// OpenID is the OpenID Connect provider at which people can log in, too.
@@ -241,6 +244,8 @@ func (s *Server) startServices(ctx context.Context, cfg Config, m *metrics) (rpc
 		return rpc.Config{}, err
 	}
 	services.Authority = s.identity
+	services.Joining = s.openJoining(cfg)
+	s.services.Add("joining", services.Joining.Stop)
 	return services, nil
 }
 

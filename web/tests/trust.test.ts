@@ -221,6 +221,8 @@ test.each(['vera', 'dirk'])('%s sees both, and is told what takes an admin', asy
   for (const method of [
     'NodeService/CreateNodeToken',
     'NodeService/RevokeNode',
+    'JoinService/OpenJoining',
+    'JoinService/GetJoining',
     'TrustService/ApproveDriver',
     'TrustService/UnapproveDriver',
   ]) {
@@ -285,6 +287,40 @@ test('the log has it as from the command line', async () => {
     .first()
     .waitFor()
   expect(await anna.content()).not.toContain('linktrial-node-1:')
+})
+
+test('a laptop joins by the code of the page', async () => {
+  await anna.goto(`${s.url}/fleet`)
+  await anna.getByRole('button', { name: 'Add a laptop' }).click()
+  const box = anna.getByRole('dialog')
+  await box.getByRole('button', { name: 'Open a code' }).click()
+  await box.getByText('None yet.').waitFor()
+  await box.getByText(/^\d+ min \d+ s left/).waitFor()
+  await box.getByText('closes after 5 wrong tries').waitFor()
+  const command = await box.getByLabel('The command').inputValue()
+  expect(command).toMatch(/^linktrial join \d{4}-[a-z]+-[a-z]+$/)
+  await clean(anna)
+  await shotBoth(anna, 'fleet-join')
+  const code = command.replace('linktrial join ', '')
+  const join_ = (typed: string) =>
+    s.linktrial(
+      'join',
+      typed,
+      '--address',
+      new URL(s.url).host,
+      '--name',
+      'laptop-b',
+      '--state',
+      join(folder, 'laptop-b'),
+    )
+  expect(() => join_('0000-alpha-bravo')).toThrow(/the code was not accepted/)
+  await box.getByText('closes after 4 wrong tries').waitFor()
+  expect(join_(code.toUpperCase().replaceAll('-', ' '))).toContain('as laptop-b')
+  await box.getByRole('listitem').filter({ hasText: 'laptop-b' }).getByText('enrolled').waitFor()
+  await box.getByRole('button', { name: 'Close the code' }).click()
+  await box.getByText('The code was closed.').waitFor()
+  await clean(anna)
+  await box.getByRole('button', { name: 'Done' }).click()
 })
 
 test('the other screens', async () => {

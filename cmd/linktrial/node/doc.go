@@ -1,5 +1,5 @@
 // Package node has the commands that make a machine a node and run its agent:
-// agent, enrolment, and install bundles for machines without internet.
+// agent, enrolment, joining by a code, and install bundles for machines without internet.
 package node
 
 import (
@@ -10,5 +10,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(s *setting.Settings) []*cobra.Command {
-	return []*cobra.Command{newAgent(s), newNode(s), newBundle(s)}
+	return []*cobra.Command{newAgent(s), newNode(s), newJoin(s), newBundle(s)}
 }

@@ -29,7 +29,7 @@ func newNode(s *setting.Settings) *cobra.Command {
 		GroupID: setting.GroupNodes,
 		Short:   "Enrol nodes, list their identities, and revoke them",
 	}
-	cmd.AddCommand(newNodeEnrol(s), newNodeToken(s), newNodeList(s), newNodeRevoke(s))
+	cmd.AddCommand(newNodeCode(s), newNodeEnrol(s), newNodeToken(s), newNodeList(s), newNodeRevoke(s))
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -53,6 +54,7 @@ type serveFlags struct {
 	tokensFor        []string // names of nodes
 	tokensTo         string   // folder
 	keepDays         int
+	radios           []string      // interfaces on which laptops that join do not find it
 	tls              server.Config // only its fields for TLS, Open and AllowHosts
 }
 
@@ -67,6 +69,7 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.tls.TLSCert, "tls-cert", "", "a certificate of your own for people's programs, in PEM (default: one of the orchestrator's authority)")
 	fs.StringVar(&f.tls.TLSKey, "tls-key", "", "the key of --tls-cert")
 	fs.StringSliceVar(&f.tls.AllowHosts, "allow-host", nil, "a name under which people or nodes reach the orchestrator, beyond the one of --listen and those of its certificate; can be given several times, and adds to LINKTRIAL_ALLOW_HOST")
+	fs.StringSliceVar(&f.radios, "radio-interface", nil, "interface of a radio, such as wlan0: laptops that join by a code do not find the orchestrator there, so that nothing is sent on it; can be given several times")
 	fs.StringSliceVar(&f.tokensFor, "issue-tokens", nil, "names of nodes to make a one-time token for, where they have neither token nor certificate")
 	fs.StringVar(&f.tokensTo, "issue-tokens-to", "", "folder for those tokens, as NAME.token; "+authority.NodePlaceholder+" in it is replaced by NAME, which gives each node a folder")
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
@@ -151,6 +154,7 @@ func (f *serveFlags) config(cat *catalog.Catalog, log *slog.Logger) server.Confi
 	cfg := f.s.ServerConfig(f.listen, database(f.database), cat, log)
 	cfg.Open, cfg.TLS, cfg.TLSNames, cfg.TLSCert, cfg.TLSKey = f.tls.Open, f.tls.TLS, f.tls.TLSNames, f.tls.TLSCert, f.tls.TLSKey
 	cfg.AllowHosts = slices.Concat(allowedHosts(), f.tls.AllowHosts)
+	cfg.NotAnnouncedOn = func(i net.Interface) bool { return slices.Contains(f.radios, i.Name) }
 	cfg.Login, cfg.Setup, cfg.SecondFactor, cfg.OpenID = f.login, f.setup, f.secondFactor, f.openID
 	cfg.KeepSamples = time.Duration(f.keepDays) * 24 * time.Hour
 	cfg.Drivers = &servedDrivers{s: f.s}

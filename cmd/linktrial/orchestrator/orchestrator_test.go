@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,6 +21,16 @@ func TestAllowHost(t *testing.T) {
 	f.register(cmd)
 	require.NoError(t, cmd.ParseFlags([]string{"--allow-host", "a,b", "--allow-host", "c"}))
 	require.Equal(t, []string{"trial", "trial.example", "a", "b", "c"}, f.config(nil, slog.New(slog.DiscardHandler)).AllowHosts)
+}
+
+func TestRadioInterface(t *testing.T) {
+	f, cmd := &serveFlags{s: &setting.Settings{}}, &cobra.Command{}
+	f.register(cmd)
+	require.NoError(t, cmd.ParseFlags([]string{"--radio-interface", "wlan0,wlan1"}))
+	unused := f.config(nil, slog.New(slog.DiscardHandler)).NotAnnouncedOn
+	for name, want := range map[string]bool{"wlan0": true, "wlan1": true, "eth0": false} {
+		require.Equal(t, want, unused(net.Interface{Name: name}), name)
+	}
 }
 
 // The database's URL, which may have a password, need not be on the command line, and the

@@ -23,11 +23,13 @@ import (
 	"linktrial/orchestrator/rpc/request"
 	"linktrial/orchestrator/security/access"
 	"linktrial/orchestrator/security/authority"
+	"linktrial/orchestrator/security/joining"
 )
 
 // Config is what the services answer from.
 type Config struct {
 	Authority    *authority.Authority
+	Joining      *joining.Joining
 	SigningKeys  func() []signature.Endorsed // given to nodes that enrol
 	Version      string                      // of the orchestrator
 	Logger       *slog.Logger
@@ -40,13 +42,20 @@ func Mount(mux *http.ServeMux, cfg Config, opts ...connect.HandlerOption) {
 	own := append([]connect.HandlerOption{connect.WithInterceptors(reply.Errors(cfg.Logger, cfg.DatabaseLost)), reply.Recover(cfg.Logger)}, request.Options()...)
 	mux.Handle(linktrialv1connect.NewEnrolmentServiceHandler(&enrolment{cfg: cfg, guard: cfg.Authority.Guard().WrapUnary}, own...))
 	mux.Handle(linktrialv1connect.NewNodeServiceHandler(&nodes{cfg: cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewJoinServiceHandler(&joins{cfg: cfg}, opts...))
 }
 
 func (c *Config) answer(ctx context.Context, call string, err error) error {
 	switch {
 	case errors.Is(err, authority.ErrToken):
 		return connect.NewError(connect.CodeUnauthenticated, err)
-	case errors.Is(err, authority.ErrRequest), errors.Is(err, authority.ErrName):
+	case errors.Is(err, joining.ErrCode):
+		return connect.NewError(connect.CodePermissionDenied, err)
+	case errors.Is(err, joining.ErrBusy):
+		return connect.NewError(connect.CodeResourceExhausted, err)
+	case errors.Is(err, joining.ErrOver):
+		return connect.NewError(connect.CodeFailedPrecondition, err)
+	case errors.Is(err, authority.ErrRequest), errors.Is(err, authority.ErrName), errors.Is(err, joining.ErrPoint), errors.Is(err, joining.ErrLife), errors.Is(err, joining.ErrSealed):
 		return connect.NewError(connect.CodeInvalidArgument, err)
 	case errors.Is(err, authority.ErrUnknown):
 		return connect.NewError(connect.CodeNotFound, err)
@@ -63,11 +72,7 @@ type enrolment struct {
 }
 
 func (s *enrolment) Enrol(ctx context.Context, req *connect.Request[linktrialv1.EnrolRequest]) (*connect.Response[linktrialv1.EnrolResponse], error) {
-	from := req.Peer().Addr
-	if host, _, err := net.SplitHostPort(from); err == nil {
-		from = host
-	}
-	node, cert, err := s.cfg.Authority.Enrol(ctx, req.Msg.TokenSecret, req.Msg.Csr, from)
+	node, cert, err := s.cfg.Authority.Enrol(ctx, req.Msg.TokenSecret, req.Msg.Csr, address(req))
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "enrol", err)
 	}
@@ -77,6 +82,15 @@ func (s *enrolment) Enrol(ctx context.Context, req *connect.Request[linktrialv1.
 
 // Renew applies the guard itself: the service has no interceptor, because Enrol is
 // called by nodes that have no certificate yet.
+// address is the caller's, without the port.
+func address(req connect.AnyRequest) string {
+	from := req.Peer().Addr
+	if host, _, err := net.SplitHostPort(from); err == nil {
+		return host
+	}
+	return from
+}
+
 func (s *enrolment) Renew(ctx context.Context, req *connect.Request[linktrialv1.RenewRequest]) (*connect.Response[linktrialv1.RenewResponse], error) {
 	if err := s.cfg.Authority.CheckMode(); err != nil {
 		return nil, s.cfg.answer(ctx, "renew", err)

@@ -108,13 +108,30 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		}
 		e.outcome, e.message = outcomeFailed, notTold
 		res, err := next(ctx, req)
+		refusal := e.message // of [Note]
 		e.outcome, e.message = outcomeOf(err)
 		if err == nil {
 			if m, ok := res.Any().(proto.Message); ok {
 				e.add(m)
 			}
+			if refusal != notTold {
+				e.outcome, e.message = outcomeRefused, refusal
+			}
 		}
 		return res, err
+	}
+}
+
+// Note tells the audit log of a call what neither its request nor its answer says openly:
+// what it is about, and why nothing was done; an empty refusal: something was.
+func Note(ctx context.Context, detail, refusal string) {
+	e := callOf(ctx).entry
+	if e == nil {
+		return
+	}
+	e.detail = shortened(clean(detail), maxDetail)
+	if refusal != "" {
+		e.message = refusal
 	}
 }
 

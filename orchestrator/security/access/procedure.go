@@ -57,7 +57,9 @@ var procedures = map[string]map[string]rule{
 	},
 	"EnrolmentService": {"Enrol": node, "Renew": node},
 	"FleetService":     {"GetPreflight": see, "Links": see, "StartPreflight": direct},
-	"LabService":       {"LabStatus": see, "LabUp": direct, "LabDown": direct, "SetControlLink": direct},
+	// Who joins has no login yet; the code is what it shows.
+	"JoinService": {"OpenJoining": manage, "GetJoining": {least: Admin}, "CloseJoining": manage, "BeginJoin": public, "FinishJoin": {who: everyone, logged: true}},
+	"LabService":  {"LabStatus": see, "LabUp": direct, "LabDown": direct, "SetControlLink": direct},
 	"LibraryService": {
 		"ListPlans": see, "GetPlan": see, "ListSchedules": see, "PreviewRecurrence": see,
 		"SavePlan": direct, "DeletePlan": direct, "Schedule": direct, "CancelSchedule": direct,

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -48,6 +49,17 @@ func (a *Authority) serverCertificate(hello *tls.ClientHelloInfo) (*tls.Certific
 	}
 	a.server = made
 	return made, nil
+}
+
+// ShownHash is the SHA-256 of the certificate that nodes are shown, DER; zero in the plain
+// modes. A connection that was begun before the certificate was renewed has another one.
+func (a *Authority) ShownHash() [sha256.Size]byte {
+	a.serverMu.Lock()
+	defer a.serverMu.Unlock()
+	if a.server == nil {
+		return [sha256.Size]byte{}
+	}
+	return identity.Fingerprint(a.server.Leaf)
 }
 
 func (a *Authority) openServer() error {

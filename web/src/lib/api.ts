@@ -7,6 +7,7 @@ import { CatalogService, LabService } from '@/gen/linktrial/v1/lab_pb'
 import { ControlService } from '@/gen/linktrial/v1/control_pb'
 import { NodeService } from '@/gen/linktrial/v1/enrol_pb'
 import { FleetService } from '@/gen/linktrial/v1/fleet_pb'
+import { JoinService } from '@/gen/linktrial/v1/join_pb'
 import { LibraryService } from '@/gen/linktrial/v1/library_pb'
 import { OperatorService } from '@/gen/linktrial/v1/operator_pb'
 import { ResultService } from '@/gen/linktrial/v1/result_pb'
@@ -110,6 +111,7 @@ export const fleet = createClient(FleetService, transport)
 export const lab = createClient(LabService, transport)
 export const catalog = createClient(CatalogService, transport)
 export const nodes = createClient(NodeService, transport)
+export const joins = createClient(JoinService, transport)
 export const trust = createClient(TrustService, transport)
 
 /**

@@ -173,6 +173,10 @@ const identityStates: Record<Identity, State> = {
 }
 export const identityState = (s: Identity): State => identityStates[s] ?? unknown
 
+/** A laptop that has joined by a code: its enrolment follows at once, its agent when it is started. */
+export const joinedState = (connected: boolean): State =>
+  connected ? state('●', 'connected', 'ok') : state('◷', 'enrols', 'warn')
+
 /** A driver on one node: undefined where the node has none of the protocol. */
 export function driverState(driver: { unsupported: string } | undefined): State {
   if (!driver) return state('–', 'not installed', 'warn')

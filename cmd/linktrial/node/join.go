@@ -1,0 +1,214 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	nodeidentity "linktrial/agents/identity"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/discovery"
+	"linktrial/internal/identity"
+	"linktrial/internal/joincode"
+)
+
+// joined is what a laptop has when it has joined.
+type joined struct {
+	Orchestrator string // URL
+	Name         string // of the node
+	StateDir     string
+}
+
+// afterJoin goes on where a laptop has joined.
+var afterJoin = func(_ context.Context, j joined) error {
+	fmt.Printf("This laptop has joined %s as %s. Start its agent:\n  linktrial agent --name %s --orchestrator %s --state %s --role … --radio-address …\n", j.Orchestrator, j.Name, j.Name, j.Orchestrator, j.StateDir)
+	return nil
+}
+
+// defaultPort is the orchestrator's, where --address has none.
+const defaultPort = "7700"
+
+// searchLimit is how long the orchestrator is searched for.
+const searchLimit = 5 * time.Second
+
+// joinCommand is the flags of the command.
+type joinCommand struct {
+	code     joincode.Code
+	address  string
+	name     string
+	state    string
+	version  string
+	replace  bool
+	setClock bool
+	// interfaces are those that are searched on; empty: all.
+	interfaces []string
+}
+
+func newJoin(s *setting.Settings) *cobra.Command {
+	var j joinCommand
+	cmd := &cobra.Command{
+		Use:     "join CODE",
+		GroupID: setting.GroupNodes,
+		Short:   "Make this laptop a node of an orchestrator, by a code that was spoken",
+		Long: `Join finds the orchestrator on the networks of this laptop, shows it that both have the
+same code, and enrols this laptop as a node. Capitals, blanks and hyphens of the code do
+not matter. Who opens the code: 'linktrial node code', or the page Fleet.
+
+Nothing is kept where a step fails.`,
+		Example: `  linktrial join 4821-tango-river
+  linktrial join 4821 tango river --address 10.20.0.10 --name relay`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("expected the code: linktrial join 4821-tango-river")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if j.code, err = joincode.Parse(strings.Join(args, " ")); err != nil {
+				return err
+			}
+			j.version = s.Version
+			if err := j.complete(s.Data, cmd.Flags().Changed("name"), os.Hostname); err != nil {
+				return err
+			}
+			return j.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&j.address, "address", "", "address of the orchestrator, HOST or HOST:PORT (default: search for it, 5 s)")
+	f.StringSliceVar(&j.interfaces, "interface", nil, "interface on which the orchestrator is searched for, such as eth0, so that nothing is sent on the radio's; can be given several times (default: all)")
+	f.StringVar(&j.name, "name", "", "name of this node (default: the name of this machine)")
+	f.BoolVar(&j.replace, "replace", false, "take the place of the node that has the name; its certificate ends")
+	f.StringVar(&j.state, "state", "", "the node's state folder (default: in the data folder, by the node's name)")
+	f.BoolVar(&j.setClock, "set-clock", false, "set this machine's clock by the orchestrator's where they differ by 10 minutes or more; needs root")
+	cmd.MarkFlagsMutuallyExclusive("address", "interface")
+	return cmd
+}
+
+// complete fills in what was not given, and checks what was.
+func (j *joinCommand) complete(data string, named bool, hostname func() (string, error)) error {
+	if j.address != "" {
+		var err error
+		if j.address, err = withPort(j.address); err != nil {
+			return err
+		}
+	}
+	if !named {
+		host, err := hostname()
+		if err != nil {
+			return fmt.Errorf("name of this machine: %w; give one with --name", err)
+		}
+		j.name = validName(host)
+	}
+	if err := identity.CheckName(j.name); err != nil {
+		return fmt.Errorf("--name: %w", err)
+	}
+	j.state = cmp.Or(j.state, filepath.Join(data, "agents", j.name))
+	return nil
+}
+
+// validName is a machine's name made a node's.
+func validName(host string) string {
+	host, _, _ = strings.Cut(host, ".")
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, host), "-_")
+	return cmp.Or(strings.TrimRight(name[:min(len(name), 63)], "-_"), "laptop")
+}
+
+// withPort is an address with the port, which may be missing.
+func withPort(address string) (string, error) {
+	wrong := fmt.Errorf("--address %q, expected HOST or HOST:PORT, as 10.20.0.10 or laptop-a:7700", address)
+	bare := strings.TrimSuffix(strings.TrimPrefix(address, "https://"), "/")
+	inside := bare
+	if strings.HasPrefix(bare, "[") && strings.HasSuffix(bare, "]") {
+		inside = bare[1 : len(bare)-1]
+	}
+	if ip, err := netip.ParseAddr(inside); err == nil {
+		return net.JoinHostPort(ip.String(), defaultPort), nil
+	}
+	if !strings.Contains(bare, ":") {
+		bare = net.JoinHostPort(bare, defaultPort)
+	}
+	host, port, err := net.SplitHostPort(bare)
+	if err != nil || host == "" || strings.ContainsAny(host, "/?#@ ") {
+		return "", wrong
+	}
+	if _, err := netip.ParseAddrPort("127.0.0.1:" + port); err != nil || port == "0" {
+		return "", wrong
+	}
+	return bare, nil
+}
+
+// run joins. What fails leaves the state folder as it was.
+func (j *joinCommand) run(ctx context.Context) error {
+	if err := free(j.state); err != nil {
+		return err
+	}
+	if j.address == "" {
+		found, err := j.search(ctx)
+		if err == nil {
+			j.address, err = choose(found, onTerminal(), os.Stdin, os.Stdout)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	w := terminal.NewWaiting(os.Stderr)
+	w.Step("showing the code to the orchestrator at " + j.address)
+	got, err := nodeidentity.Join{Address: j.address, Code: j.code, Name: j.name, Replace: j.replace, Version: j.version}.Exchange(ctx)
+	w.Stop()
+	if err != nil {
+		return err
+	}
+	if got.Token.Node != j.name {
+		return fmt.Errorf("the orchestrator's answer: a token for %s, expected one for %s", got.Token.Node, j.name)
+	}
+	if err := j.checkClock(got); err != nil {
+		return err
+	}
+	if err := enrolInto(ctx, j.state, got); err != nil {
+		return err
+	}
+	return afterJoin(ctx, joined{Orchestrator: got.Orchestrator, Name: j.name, StateDir: j.state})
+}
+
+func onTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
+
+// search finds orchestrators whose codes are open.
+func (j *joinCommand) search(ctx context.Context) ([]discovery.Found, error) {
+	for _, name := range j.interfaces {
+		if _, err := net.InterfaceByName(name); err != nil {
+			return nil, fmt.Errorf("--interface %q, expected an interface of this machine, as 'ip link' lists them", name)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, searchLimit)
+	defer cancel()
+	fmt.Fprintf(os.Stderr, "Searching for the orchestrator on the networks of this laptop, up to %.0f s …\n", searchLimit.Seconds())
+	found, err := discovery.Find(ctx, func() ([]net.Interface, error) { return discovery.Interfaces(j.unused) })
+	if errors.Is(err, discovery.ErrNoInterface) {
+		return nil, fmt.Errorf("%w: connect the control network, or name the orchestrator with --address HOST", err)
+	}
+	return found, err
+}
+
+// unused reports whether an interface is not searched on.
+func (j *joinCommand) unused(i net.Interface) bool {
+	return len(j.interfaces) > 0 && !slices.Contains(j.interfaces, i.Name)
+}
