@@ -14,7 +14,7 @@ import (
 
 // virtualKinds are the plans that run in virtual time; the others take commands and the
 // lab in real time.
-var virtualKinds = []string{"flows", "probes", "published", "published-groups", "labels", "places", "radios", "none", "required", "looks"}
+var virtualKinds = []string{"flows", "probes", "published", "published-groups", "labels", "places", "radios", "none", "required", "looks", "capacity"}
 
 // TestMakeKinds runs the plans of kinds/plans and writes the store that has all of them
 // (kinds/README.md). It takes the tag kinds: make kinds.

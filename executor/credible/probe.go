@@ -21,9 +21,32 @@ func Probe(p *contract.ProbeMetrics, elapsed time.Duration, t *Tolerance) *Fault
 	case p.Delay != nil && time.Duration(p.Delay.MaxNS-p.Delay.MinNS) > elapsed+t.Of(elapsed):
 		return fault(journal.ReasonLongerThanRun, "the driver reports delays from %s to %s, the probe ran for %s",
 			time.Duration(p.Delay.MinNS), time.Duration(p.Delay.MaxNS), show(elapsed))
+	case p.Capacity != nil && time.Duration(p.Capacity.SearchNS+p.Capacity.HeldNS) > elapsed+t.Of(elapsed):
+		return fault(journal.ReasonLongerThanRun, "the driver reports a search of %s and packets held for %s, the probe ran for %s",
+			show(time.Duration(p.Capacity.SearchNS)), show(time.Duration(p.Capacity.HeldNS)), show(elapsed))
 	}
 	return nil
 }
+
+// Capacity holds the capacity that a probe reports against the rate of the emulated radios
+// on its way, at their best.
+func Capacity(n *radio.Network, f *Flow, p *contract.ProbeMetrics) *Fault {
+	if n == nil || p == nil || p.Capacity == nil {
+		return nil
+	}
+	route, most := n.Route(f.From, f.To), p.Capacity.MaximumBPS
+	for i := 1; i < len(route); i++ {
+		h := hopOf(n, route[i-1], route[i])
+		if h.rate > 0 && float64(most) > capacitySlack*h.rate {
+			return fault(journal.ReasonFasterThanRadio, "the driver reports a capacity of %d bit/s, the emulated radio from %s to %s has %.0f bit/s", most, route[i-1], route[i], h.rate)
+		}
+	}
+	return nil
+}
+
+// capacitySlack is for the times of a sub-interval's ends: packets that arrive together, as
+// one after a repeated frame, and an emulator that waited for a processor.
+const capacitySlack = 1.1
 
 // Arrived holds the packets that a probe's server reports against those to its listener
 // that arrived over the node's radio, at the most.

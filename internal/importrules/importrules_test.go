@@ -55,7 +55,8 @@ var allowed = map[string][]string{
 	"protocols/probe/":         {"protocols/contract", "protocols/harness", "protocols/probe/", "protocols/protocoltest", "internal/"},
 	"protocols/probe/pattern/": {"internal/"},
 	"protocols/probe/wire/":    {"protocols/contract", "internal/"},
-	"protocols/probe/measure/": {"protocols/contract", "internal/"},
+	"protocols/probe/measure/": {"protocols/contract", "protocols/probe/wire", "internal/"},
+	"protocols/probe/search/":  {"protocols/contract", "protocols/probe/wire", "internal/"},
 	"protocols/split/":         {"protocols/protocoltest/link", "protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/haul", "protocols/haul/option", "protocols/protocoltest", "internal/"},
 	"protocols/udt/":           {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/scps/":          {"protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/protocoltest", "internal/"},
@@ -131,7 +132,7 @@ var allowed = map[string][]string{
 	"orchestrator/security/auditlog/":  {"orchestrator/security/admission", "orchestrator/store/", "internal/"},
 	"orchestrator/security/admission/": {"internal/"},
 	"orchestrator/telemetry/":          {"orchestrator/downsample", "orchestrator/report", "orchestrator/store/", "api/gen/", "internal/"},
-	"orchestrator/report/":             {"orchestrator/report/", "orchestrator/plan", "executor/", "protocols/contract", "internal/"},
+	"orchestrator/report/":             {"orchestrator/report/", "orchestrator/plan", "executor/", "protocols/contract", "protocols/probe/pattern", "internal/"},
 	// An audit does not use the code whose work it checks.
 	"orchestrator/report/audit/": {"executor/journal", "executor/runsheet", "protocols/contract", "internal/"},
 	"orchestrator/backup/":       {"orchestrator/postgres", "internal/", "migrations"},
@@ -149,7 +150,7 @@ var allowed = map[string][]string{
 
 // pure packages take time as a value and touch nothing of the world. An address
 // (net/netip) is a value, too.
-var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "internal/stats", "orchestrator/downsample", "orchestrator/judge", "orchestrator/report/audit", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code", "protocols/lttcp/wire", "protocols/lttcp/core", "protocols/probe/pattern", "protocols/probe/wire", "protocols/probe/measure"}
+var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "internal/stats", "orchestrator/downsample", "orchestrator/judge", "orchestrator/report/audit", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code", "protocols/lttcp/wire", "protocols/lttcp/core", "protocols/probe/pattern", "protocols/probe/wire", "protocols/probe/measure", "protocols/probe/search"}
 
 var worldly = []string{"net", "os", "syscall", "context", "log", "log/slog"}
 

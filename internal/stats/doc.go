@@ -1,6 +1,7 @@
 // Package stats is the arithmetic of field trials: descriptions of a sample,
 // intervals, comparisons paired by iteration, of one run and over several, tests that
-// look several times (group-sequential), and the papers' own metrics. Comes in: numbers and seeds.
+// look several times (group-sequential), the papers' own metrics, and the quality of
+// voice by the E-model. Comes in: numbers and seeds.
 // Goes out: numbers.
 //
 // What cannot be computed is NaN, never zero: the mean of no values, the standard

@@ -60,6 +60,9 @@ func (ps *parser) probes(v yamldoc.Value, mix bool) (out []ProbeSpec) {
 		case t.Probe && p.From == radio.RoleServer && !ps.cat.Manifest(t.Protocol).Has(contract.FeatureFromServer):
 			m.Field("from").Problem("driver %s cannot send from its server: its manifest has no feature %s", t.Protocol, contract.FeatureFromServer)
 		}
+		if t != nil && searches(t) {
+			searchesAlone(e, &p)
+		}
 		if !p.Beside && p.Alone == 0 && m.Field("beside").OK() {
 			e.Problem("the probe runs neither beside transfers nor alone: give alone a time, or leave beside out")
 		}
@@ -67,6 +70,24 @@ func (ps *parser) probes(v yamldoc.Value, mix bool) (out []ProbeSpec) {
 		out, ps.probesUsed = append(out, p), append(ps.probesUsed, p.Treatment)
 	}
 	return out
+}
+
+// searches reports whether a treatment searches for the capacity. Two equal ones are of use:
+// one for each direction, one after the other.
+func searches(t *runsheet.Treatment) bool {
+	return t.Probe && t.Options["pattern"] == pattern.Capacity
+}
+
+// searchesAlone notes a search for the capacity that runs beside transfers, which it would
+// leave no room, or has too little time.
+func searchesAlone(e yamldoc.Value, p *ProbeSpec) {
+	const least = 10 * time.Second
+	switch {
+	case p.Beside:
+		e.Problem("probe %q searches for the capacity, which leaves transfers beside it no room: expected beside: false and alone with the search's time", p.Treatment)
+	case p.Alone > 0 && p.Alone < least:
+		e.Problem("probe %q searches for the capacity: expected alone: %s or more, found %s", p.Treatment, least, p.Alone)
+	}
 }
 
 // probeWay reads which way a probe takes: from client to server or back. One end

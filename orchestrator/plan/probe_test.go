@@ -146,3 +146,23 @@ func TestProbesRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestProbesOfCapacity: a search for the capacity runs alone, and long enough.
+func TestProbesOfCapacity(t *testing.T) {
+	const text = "name: alone\nradio: mpu4\ntopology: k-lot\ntreatments: [{name: c, protocol: probe, options: {pattern: capacity}}]\nprobes: [{treatment: c, alone: 20s, beside: false}]\niterations: 1\nseed: 1\n"
+	if p, err := plan.Parse(nil, "p", []byte(text), testCatalog(t)); err != nil || p.Trials() != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	both := strings.NewReplacer("capacity}}]", "capacity}}, {name: d, protocol: probe, options: {pattern: capacity}}]", "beside: false}]", "beside: false}, {treatment: d, from: server, alone: 20s, beside: false}]").Replace(text)
+	if p, err := plan.Parse(nil, "p", []byte(both), testCatalog(t)); err != nil || p.Trials() != 2 {
+		t.Errorf("a treatment for each direction: %+v, %v", p, err)
+	}
+	for _, c := range []struct{ old, new, want string }{
+		{", beside: false", "", `probe "c" searches for the capacity, which leaves transfers beside it no room: expected beside: false`},
+		{"20s", "5s", `probe "c" searches for the capacity: expected alone: 10s or more, found 5s`},
+	} {
+		if _, err := plan.Parse(nil, "p", []byte(strings.Replace(text, c.old, c.new, 1)), testCatalog(t)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, expected %q", c.new, err, c.want)
+		}
+	}
+}

@@ -28,7 +28,7 @@ func (ps *parser) treatments(v yamldoc.Value) {
 		ps.misnamed = ps.misnamed || !name.OK()
 		// fmt writes the keys of a map in their order.
 		what := fmt.Sprintf("%q %t %t %d %q %q", t.Protocol, t.CompleteKnowledge, t.SecondRadio, t.DSCP, fmt.Sprint(t.Options), fmt.Sprint(t.Via))
-		if other := same[what]; other != "" && t.Missing == "" && t.Protocol != "" && name.OK() && sound {
+		if other := same[what]; other != "" && !searches(&t) && t.Missing == "" && t.Protocol != "" && name.OK() && sound {
 			name.Problem("is the same as %s: its protocol, all its options and what it passes", other)
 		}
 		if t.Missing == "" {

@@ -33,6 +33,7 @@
 //   - conclusion: which treatment of a run leads, in a sentence
 //   - require: which requirements of the plan a run passes
 //   - probes: the rows of probes
+//   - capacity: the rows of searches for the capacity
 //   - notes: on control packets, starved hosts and unknown bounds
 //   - merge: several datasets as one
 //
@@ -53,6 +54,7 @@
 //
 // What was measured:
 //
+//   - voice: the quality of speech that a probe was
 //   - sequence: the attempts of a time–sequence diagram
 //   - attempt: which attempts count, and their throughput
 //   - run: where a run stands among those of its campaign, and where its results come from

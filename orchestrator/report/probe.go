@@ -108,4 +108,13 @@ func (c ProbeClock) Correct(d *contract.Delays) DelaysMS {
 	return out
 }
 
+// CorrectHeld is the delays at the rate that a search found, by one clock; where that is not
+// known, above the least of the whole probe.
+func (c ProbeClock) CorrectHeld(x *contract.Capacity, least int64) DelaysMS {
+	if c.Unknown != "" {
+		c = ProbeClock{Offset: time.Duration(-least)}
+	}
+	return c.Correct(x.HeldDelay)
+}
+
 func milliseconds(ns int64) float64 { return float64(ns) / 1e6 }

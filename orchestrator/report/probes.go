@@ -22,6 +22,8 @@ type probeSample struct {
 	failures                 map[Failure]int
 	all                      []weighted
 	partial                  bool // a measured trial has no percentiles
+	rating, mos              []float64
+	capacity                 capacitySample
 }
 
 // weighted is a delay in milliseconds, of so many packets.
@@ -135,6 +137,12 @@ func (s *probeSample) add(r *Run, t *Trial, k int) {
 	d := r.ProbeClock.Of(s.row.From).Correct(f.Delay)
 	s.mean, s.p50, s.p95, s.p99 = append(s.mean, d.Mean), append(s.p50, d.P50), append(s.p95, d.P95), append(s.p99, d.P99)
 	s.jit = append(s.jit, milliseconds(f.JitterMeanNS))
+	if v := r.Voice(p); v != nil {
+		s.rating, s.mos = append(s.rating, v.R), append(s.mos, v.MOS)
+	}
+	if f.Capacity != nil {
+		s.capacity.add(f.Capacity, r.ProbeClock.Of(s.row.From), f.Delay.MinNS)
+	}
 	s.least, s.longest = min(s.least, d.Min), max(s.longest, d.Max)
 	s.jitterTo = max(s.jitterTo, milliseconds(f.JitterMaxNS))
 	s.uncertain = max(s.uncertain, milliseconds(f.ClockStepNS))
@@ -156,6 +164,7 @@ func (s *probeSample) finish(c ProbeClock) ProbeRow {
 	if c.Unknown == "" && len(s.mean) > 0 {
 		row.UncertaintyMS = Rounded(milliseconds(c.Uncertainty.Nanoseconds()) + s.uncertain)
 	}
+	row.RFactor, row.MOS, row.Capacity = Rounded(stats.Mean(s.rating)), Rounded(stats.Mean(s.mos)), s.capacity.finish()
 	if !s.partial {
 		row.PercentilesMS = pooled(s.all, s.least)
 	}

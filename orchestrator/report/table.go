@@ -283,6 +283,37 @@ type ProbeRow struct {
 	// PercentilesMS are the 101 percentiles from 0 to 100 of the delays of all packets
 	// that arrived in the measured trials; absent where a driver reports none.
 	PercentilesMS []float64 `json:"delay_percentiles_ms,omitempty"`
+
+	// RFactor and MOS are the quality of voice by the E-model ([Run.Voice]), means over the
+	// trials; nil: the probe is no speech, or the clocks are not known.
+	RFactor *float64 `json:"r_factor,omitempty"`
+	MOS     *float64 `json:"mos,omitempty"`
+	// Capacity is what searches for it found; nil: there was none.
+	Capacity *CapacityRow `json:"capacity,omitempty"`
+}
+
+// CapacityRow is what the searches of one probe found ([contract.Capacity]): means over
+// the trials, in bit/s of IP packets where nothing else is said.
+type CapacityRow struct {
+	Measured      int      `json:"measured"` // trials that found a capacity
+	MaximumBPS    *float64 `json:"maximum_bps"`
+	MaximumCI     *Range   `json:"maximum_bps_ci95"`
+	MeanBPS       *float64 `json:"mean_bps"`
+	PayloadBPS    *float64 `json:"payload_bps"`
+	BottleneckBPS *float64 `json:"bottleneck_bps"` // of the trials in which packets waited; nil: of none
+	// At the rate that was found, in RateBPS.
+	RateBPS     *float64 `json:"rate_bps"`
+	LossShare   *float64 `json:"loss_share"`
+	DelayMeanMS *float64 `json:"delay_mean_ms"`
+	DelayP95MS  *float64 `json:"delay_p95_ms"`
+	PacketBytes *float64 `json:"packet_bytes"`
+	IntervalMS  *float64 `json:"interval_ms"` // least length of a sub-interval
+	// LargestPayloadBytes is the least of the trials' ones; 0: not known.
+	LargestPayloadBytes int64 `json:"largest_payload_bytes"`
+	// Unfinished is in how many trials the time was up before the search had come to
+	// 1 %, and Highest in how many the highest rate allowed was not too much.
+	Unfinished int `json:"unfinished"`
+	Highest    int `json:"highest"`
 }
 
 // Lead is a conclusion without its statistics, for lists of campaigns.

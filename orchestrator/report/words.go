@@ -250,6 +250,12 @@ func (r *ProbeRow) Caveats() (out []string) {
 	if r.FailedTransfers > 0 {
 		out = append(out, fmt.Sprintf("%d of the %d measured ran beside a transfer that gave no valid value", r.FailedTransfers, r.Measured))
 	}
+	if c := r.Capacity; c != nil && c.Unfinished > 0 {
+		out = append(out, fmt.Sprintf("in %d of %d searches the time was up before the capacity was known to 1 %%: it may be higher", c.Unfinished, c.Measured))
+	}
+	if c := r.Capacity; c != nil && c.Highest > 0 {
+		out = append(out, fmt.Sprintf("in %d of %d searches the highest rate allowed, or possible for the sender, was not too much: the capacity may be higher", c.Highest, c.Measured))
+	}
 	if r.Unsent > 0 {
 		out = append(out, fmt.Sprintf("its congestion control did not let %d of the %d packets offered go; they are no losses", r.Unsent, r.Offered))
 	}

@@ -74,6 +74,10 @@ type ProbeMetrics struct {
 	// tells no time of arrival. Delays and jitter contain what the driver waited
 	// for a processor.
 	ProcessTimes bool `json:"process_times,omitempty"`
+
+	// Capacity is what a search for it found; nil: the probe is none, or it was ended
+	// before one was found. The other values are then of all its packets.
+	Capacity *Capacity `json:"capacity,omitempty"`
 }
 
 // Delays is the distribution of one-way delays, in nanoseconds. A percentile is
@@ -137,11 +141,21 @@ func (p *ProbeMetrics) check() error {
 	case p.JitterMeanNS > p.JitterMaxNS:
 		return fmt.Errorf("probe with jitter_mean_ns %d above jitter_max_ns %d", p.JitterMeanNS, p.JitterMaxNS)
 	}
-	if d := p.Delay; d != nil {
-		if d.MinNS > d.P50NS || d.P50NS > d.P95NS || d.P95NS > d.P99NS || d.P99NS > d.MaxNS || d.MeanNS < d.MinNS || d.MeanNS > d.MaxNS {
-			return fmt.Errorf("probe with delays out of order: %+v", *d)
+	if p.Delay != nil {
+		if err := p.Delay.check(); err != nil {
+			return err
 		}
-		return d.checkPercentiles()
+	}
+	if p.Capacity != nil {
+		return p.Capacity.check(p)
 	}
 	return nil
+}
+
+// check refuses delays that are not in order.
+func (d *Delays) check() error {
+	if d.MinNS > d.P50NS || d.P50NS > d.P95NS || d.P95NS > d.P99NS || d.P99NS > d.MaxNS || d.MeanNS < d.MinNS || d.MeanNS > d.MaxNS {
+		return fmt.Errorf("probe with delays out of order: %+v", *d)
+	}
+	return d.checkPercentiles()
 }

@@ -79,3 +79,39 @@ func TestPercentiles(t *testing.T) {
 		}
 	}
 }
+
+const capacity = `,"capacity":{"maximum_bps":8000,"mean_bps":8000,"payload_bps":6400,"interval_ns":1000000000,"intervals":2,"rate_bps":8000,"packet_bytes":500,"payload_bytes":400,` +
+	`"largest_payload_bytes":1472,"held_ns":2000000000,"held_sent":5,"held_received":4,"held_delay":{"min_ns":1,"mean_ns":2,"p50_ns":2,"p95_ns":3,"p99_ns":4,"max_ns":5},"steps":3,"search_ns":7,"end":"found"}`
+
+// TestCapacity: a capacity that cannot be true is no event.
+func TestCapacity(t *testing.T) {
+	with := strings.Replace(probeResult, `"jitter_max_ns":2`, `"jitter_max_ns":2`+capacity, 1)
+	e, err := ParseEvent([]byte(with))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := json.Marshal(e); err != nil || string(b) != with {
+		t.Errorf("%s, %v", b, err)
+	}
+	for _, c := range []struct{ name, old, new, want string }{
+		{"more received than sent", `"held_sent":5`, `"held_sent":3`, "capacity.held_sent 3, expected at least 4"},
+		{"more than the probe sent", `"held_sent":5`, `"held_sent":6`, "of 5 and 4 in all"},
+		{"above the rate that was sent", `"rate_bps":8000`, `"rate_bps":7000`, "sent at rate_bps 7000"},
+		{"more in an interval than arrived", `"maximum_bps":8000`, `"maximum_bps":80000`, "20 packets in interval_ns, of 4"},
+		{"a mean above the maximum", `"maximum_bps":8000`, `"maximum_bps":7000`, "above maximum_bps 7000"},
+		{"more payload than packets", `"packet_bytes":500`, `"packet_bytes":400`, "capacity.packet_bytes 400, expected at least 401"},
+		{"larger packets than pass", `"largest_payload_bytes":1472`, `"largest_payload_bytes":300`, "above largest_payload_bytes 300"},
+		{"no delay", `"held_delay":{"min_ns":1,"mean_ns":2,"p50_ns":2,"p95_ns":3,"p99_ns":4,"max_ns":5},`, "", "without held_delay"},
+		{"delays out of order", `"p99_ns":4,"max_ns":5},"steps"`, `"p99_ns":9,"max_ns":5},"steps"`, "delays out of order"},
+		{"an unknown end", `"end":"found"`, `"end":"lost"`, `capacity.end "lost"`},
+		{"no steps", `"steps":3`, `"steps":0`, "capacity.steps 0"},
+	} {
+		text := strings.Replace(with, c.old, c.new, 1)
+		if text == with {
+			t.Fatalf("%s: %q is not in the event", c.name, c.old)
+		}
+		if _, err := ParseEvent([]byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, expected %q", c.name, err, c.want)
+		}
+	}
+}

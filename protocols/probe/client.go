@@ -19,11 +19,12 @@ var errServerGone = harness.Failf(contract.CodeReset, "the server has ended: its
 
 // client is the end of a probe that opens and ends it.
 type client struct {
-	p    *contract.Parameters
-	key  *wire.Key
-	conn way
-	dccp *dccpConn // conn, where it is one
-	out  *harness.Reporter
+	p      *contract.Parameters
+	key    *wire.Key
+	conn   way
+	dccp   *dccpConn // conn, where it is one
+	header int       // bytes of IP and UDP before a datagram
+	out    *harness.Reporter
 }
 
 // carry carries one probe.
@@ -64,6 +65,7 @@ func (c *client) dial(ctx context.Context) (*contract.Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.header = headerBytes(remote.Addr())
 	s := settingsOf(c.p)
 	if !s.dccp {
 		c.conn, err = dialUDP(ctx, c.p, local, remote)
@@ -107,7 +109,7 @@ func (c *client) send(ctx context.Context, began time.Time, spec *pattern.Spec) 
 	s := &sender{
 		id: c.p.Transfer.ID, key: c.key, conn: c.conn, out: c.out, errRefused: errServerGone,
 		lasts: time.Duration(c.p.Transfer.DurationMS) * time.Millisecond, limit: time.Duration(c.p.Limits.TransferMS) * time.Millisecond,
-		interval: time.Duration(c.p.SampleIntervalMS) * time.Millisecond,
+		interval: time.Duration(c.p.SampleIntervalMS) * time.Millisecond, header: c.header,
 	}
 	if c.dccp != nil {
 		s.largest = c.dccp.largest

@@ -117,10 +117,23 @@ func (f *fetching) handleNext(ctx context.Context, buf []byte) error {
 		return errUnknown
 	case f.key.IsBye(b):
 		return harness.Failf(contract.CodeReset, "the server gave the probe up")
-	case !f.in.packet(b, arrived) && !f.in.end(b) && !f.key.IsHere(b):
-		f.in.strays++
+	default:
+		f.take(b, arrived)
 	}
 	return nil
+}
+
+// take takes a datagram of the server, and answers one of a search. An answer that cannot
+// be sent is lost like any other.
+func (f *fetching) take(b []byte, arrived int64) {
+	taken := f.in.packet(b, arrived)
+	answer, asked := f.in.answer(b)
+	if answer != nil {
+		_, _ = f.conn.Write(answer)
+	}
+	if !taken && !asked && !f.in.end(b) && !f.key.IsHere(b) {
+		f.in.strays++
+	}
 }
 
 // due is when there is something to do although nothing arrives.

@@ -6,6 +6,7 @@ import (
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
 	"linktrial/protocols/probe/measure"
+	"linktrial/protocols/probe/pattern"
 	"linktrial/protocols/probe/wire"
 )
 
@@ -19,6 +20,7 @@ type receiver struct {
 	log      *packetLog
 	clock    clock
 	probe    *measure.Probe
+	capacity *measure.Capacity // nil: of no search
 	strays   int64
 	ownTimes bool // packets arrive when this process gets them
 	beat     *harness.Beat
@@ -27,26 +29,35 @@ type receiver struct {
 
 	ended   *wire.Sent // what the other end has sent, once it has said so
 	settled time.Time  // until when late packets count, after that
+
+	warning []byte // of a search, to be sent; nil: none
 }
 
 // sums are what a sample of a probe is made of.
 type sums struct{ packets, delay int64 }
 
 func newReceiver(p *contract.Parameters, key *wire.Key, ownTimes bool) *receiver {
-	return &receiver{key: key, probe: measure.New(), ownTimes: ownTimes,
+	r := &receiver{key: key, probe: measure.New(), ownTimes: ownTimes,
 		clock: clock{begin: time.Now()}, beat: harness.NewBeat(time.Duration(p.SampleIntervalMS) * time.Millisecond)}
+	if p.Options["pattern"] == pattern.Capacity {
+		r.capacity = &measure.Capacity{}
+	}
+	return r
 }
 
 // packet takes a packet of the probe; false: the datagram is none.
 func (r *receiver) packet(b []byte, arrived int64) bool {
-	n, sent, err := r.key.ParsePacket(b)
-	if err != nil {
+	step, n, sent, err := r.key.ParsePacket(b)
+	if err != nil || (step > 0) != (r.capacity != nil) {
 		return false
 	}
 	r.last = time.Since(r.clock.begin)
 	flag := int64(0)
 	if r.probe.Arrive(n, sent, arrived, len(b)) {
 		flag = 1
+		if r.capacity != nil && r.capacity.Arrive(step, n, sent, arrived) {
+			r.warning = r.key.Report(r.capacity.Report(step, 0))
+		}
 	}
 	r.log.row(int64(n), sent, arrived, int64(len(b)), flag)
 	return true
@@ -59,6 +70,19 @@ func (r *receiver) end(b []byte) bool {
 		r.ended, r.settled = &sent, time.Now().Add(late)
 	}
 	return ok
+}
+
+// answer is what the other end of a search is to get after a datagram of it: the report
+// that it asks for, or a warning; nil: nothing.
+func (r *receiver) answer(b []byte) (answer []byte, asked bool) {
+	if r.capacity == nil {
+		return nil, false
+	}
+	if step, number, ok := r.key.ParseAsk(b); ok {
+		return r.key.Report(r.capacity.Report(step, number)), true
+	}
+	answer, r.warning = r.warning, nil
+	return answer, false
 }
 
 // over reports whether no packet counts any more.
@@ -76,6 +100,9 @@ func (r *receiver) metrics() *contract.ProbeMetrics {
 	f := r.probe.Metrics(r.ended.Packets, r.ended.Bytes)
 	f.Unsent, f.Strays, f.ClockStepNS = r.ended.Unsent, r.strays, r.ended.ClockStep+r.clock.stepNS()
 	f.ProcessTimes = r.ownTimes
+	if r.capacity != nil {
+		f.Capacity = r.capacity.Result(r.ended.Search)
+	}
 	return f
 }
 

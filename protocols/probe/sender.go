@@ -19,14 +19,20 @@ const (
 	askAgainMax = 2 * time.Second
 )
 
+// sampler takes the samples of a probe ([harness.Reporter]).
+type sampler interface {
+	Sample(transfer string, s *contract.Sample)
+}
+
 // sender is the end of a probe that sends its packets: the client, or for a probe from
 // the server that.
 type sender struct {
 	id         string
 	key        *wire.Key
 	conn       way
+	header     int        // bytes of IP and UDP before a packet
 	largest    func() int // the most payload that a packet can have, of DCCP; nil: of UDP
-	out        *harness.Reporter
+	out        sampler
 	log        *packetLog
 	lasts      time.Duration // 0: until it is ended
 	limit      time.Duration // of the whole probe; 0: none
@@ -80,7 +86,11 @@ func (s *sender) run(ctx context.Context, stop <-chan struct{}, spec *pattern.Sp
 	if s.limit > 0 {
 		s.until = s.begin.Add(s.limit)
 	}
-	if err := s.packets(stop, spec); err != nil {
+	send := s.packets
+	if spec.Pattern == pattern.Capacity {
+		send = s.capacity
+	}
+	if err := send(stop, spec); err != nil {
 		return nil, err
 	}
 	s.sent.ClockStep = s.clock.stepNS()
@@ -168,7 +178,7 @@ func (s *sender) packets(stop <-chan struct{}, spec *pattern.Spec) error {
 func (s *sender) packet(b []byte) error {
 	at, _ := s.clock.now()
 	n := s.sent.Packets
-	s.key.Packet(b, uint32(n), at)
+	s.key.Packet(b, 0, uint32(n), at)
 	_, err := s.conn.Write(b)
 	if errors.Is(err, errHeld) {
 		s.sent.Unsent++

@@ -54,6 +54,7 @@ func (s *server) serve(id contract.TransferID, seed uint64, lasts time.Duration,
 	sender := &sender{
 		id: x.id, key: wire.NewKey(id, seed), conn: &servedWay{ctx: ctx, gate: s.gate, peer: from, in: x.in}, out: s.out, errRefused: errClientGone,
 		lasts: lasts, limit: time.Duration(s.p.Limits.TransferMS) * time.Millisecond, interval: time.Duration(s.p.SampleIntervalMS) * time.Millisecond,
+		header: headerBytes(from.Addr()),
 	}
 	if s.gate.ownTimes() {
 		sender.largest = func() int { return s.gate.largest(from) }

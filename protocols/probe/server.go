@@ -41,8 +41,8 @@ type session struct {
 	id      string
 	peer    netip.AddrPort
 	limit   time.Time // of the probe; zero: none
-	answer  []byte    // the metrics; nil: not yet
-	expires time.Time // of the answer
+	values  []byte    // the metrics; nil: not yet
+	expires time.Time // of the values
 }
 
 // listen opens the server's gate.
@@ -193,7 +193,7 @@ func (s *server) next() (at time.Time) {
 		}
 	}
 	for _, x := range s.sessions {
-		if x.answer != nil {
+		if x.values != nil {
 			earlier(x.expires)
 			continue
 		}
@@ -208,7 +208,7 @@ func (s *server) next() (at time.Time) {
 func (s *server) expire(now time.Time) {
 	for _, x := range s.sessions {
 		switch {
-		case x.answer != nil:
+		case x.values != nil:
 			if !now.Before(x.expires) {
 				x.drop()
 			}
@@ -229,11 +229,14 @@ func (s *server) expire(now time.Time) {
 
 // handleDatagram takes a datagram of the probe's client.
 func (x *session) handleDatagram(b []byte, arrived int64) {
+	taken := x.values == nil && x.packet(b, arrived)
+	answer, asked := x.answer(b)
+	x.server.send(x.peer, answer)
 	switch {
-	case x.answer == nil && x.packet(b, arrived):
+	case taken, asked:
 	case x.end(b):
-		if x.answer != nil {
-			x.server.send(x.peer, x.answer)
+		if x.values != nil {
+			x.server.send(x.peer, x.values)
 		}
 	case x.key.IsBye(b):
 		x.fail(harness.Failf(contract.CodeReset, "the client gave the probe up"))
@@ -246,8 +249,8 @@ func (x *session) handleDatagram(b []byte, arrived int64) {
 func (x *session) settle() {
 	_, elapsed := x.clock.now()
 	f := x.metrics()
-	x.answer, x.expires = x.key.Metrics(f), time.Now().Add(keepMetrics)
-	x.server.send(x.peer, x.answer)
+	x.values, x.expires = x.key.Metrics(f), time.Now().Add(keepMetrics)
+	x.server.send(x.peer, x.values)
 	final := x.sample(elapsed)
 	x.server.out.Sample(x.id, final)
 	// As the other end's: until the last packet that arrived.
@@ -256,7 +259,7 @@ func (x *session) settle() {
 
 // fail ends a probe; one that has its metrics ends well.
 func (x *session) fail(err error) {
-	if x.answer == nil {
+	if x.values == nil {
 		x.server.out.Fail(x.id, err)
 	}
 	x.drop()

@@ -13,6 +13,7 @@ import (
 	"linktrial/internal/arrival"
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
+	"linktrial/protocols/probe/pattern"
 )
 
 // way is one end of a probe: datagrams to and from the other end alone.
@@ -59,7 +60,7 @@ type udpWay struct {
 }
 
 func dialUDP(ctx context.Context, p *contract.Parameters, local, remote netip.AddrPort) (way, error) {
-	d := net.Dialer{Control: markAndTime(p.DSCP)}
+	d := net.Dialer{Control: setUp(p)}
 	if local.IsValid() {
 		d.LocalAddr = net.UDPAddrFromAddrPort(local)
 	}
@@ -82,14 +83,27 @@ func (w *udpWay) receive(b []byte) (n int, arrived int64, err error) {
 	return n, arrivedAt(w.oob[:oobn]), nil
 }
 
-// markAndTime sets a socket up before it is bound: its code point, and that the
-// kernel tells when datagrams arrived.
-func markAndTime(dscp int) func(network, address string, c syscall.RawConn) error {
-	return func(_, _ string, raw syscall.RawConn) (err error) {
-		return errors.Join(raw.Control(func(fd uintptr) {
-			err = errors.Join(harness.MarkSocket(int(fd), dscp), arrival.Enable(int(fd)))
+// setUp sets a socket up before it is bound: its code point, that the kernel tells when
+// datagrams arrived, and that a search's are not fragmented.
+func setUp(p *contract.Parameters) func(network, address string, c syscall.RawConn) error {
+	return func(family, _ string, raw syscall.RawConn) (err error) {
+		err = errors.Join(raw.Control(func(fd uintptr) {
+			err = errors.Join(harness.MarkSocket(int(fd), p.DSCP), arrival.Enable(int(fd)))
 		}), err)
+		if p.Options["pattern"] == pattern.Capacity {
+			err = errors.Join(err, doNotFragment(raw, family == network(true)))
+		}
+		return err
 	}
+}
+
+// headerBytes are those of IP and UDP before a datagram to an address (RFC 791, RFC 8200,
+// RFC 768).
+func headerBytes(to netip.Addr) int {
+	if to.Unmap().Is4() {
+		return 20 + 8
+	}
+	return 40 + 8
 }
 
 // network is the name of UDP over an address's family.
@@ -115,7 +129,7 @@ type udpGate struct {
 }
 
 func listenUDP(ctx context.Context, p *contract.Parameters, local netip.AddrPort) (gate, error) {
-	lc := net.ListenConfig{Control: markAndTime(p.DSCP)}
+	lc := net.ListenConfig{Control: setUp(p)}
 	c, err := lc.ListenPacket(ctx, network(local.Addr().Is6()), local.String())
 	if err != nil {
 		return nil, err

@@ -101,7 +101,10 @@ func probePanels(tables []report.RunTable) (out []probePanel) {
 			if k+1 < len(t.Probes) && t.Probes[k+1].Probe == t.Probes[first].Probe && t.Probes[k+1].From == t.Probes[first].From {
 				continue
 			}
-			out = append(out, probePanel{t, t.Probes[first : k+1]})
+			// The delays of a search are mostly those of rates that it only tried.
+			if t.Probes[first].Capacity == nil {
+				out = append(out, probePanel{t, t.Probes[first : k+1]})
+			}
 			first = k + 1
 		}
 	}

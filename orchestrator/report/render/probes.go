@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,7 @@ func probeColumns() []column[probeLine] {
 			return ms(of(r.run.ProbeClock.Of(r.From).Correct(r.Metrics.Delay)))
 		}}
 	}
-	return []column[probeLine]{
+	return slices.Concat([]column[probeLine]{
 		{"campaign", func(r probeLine) string { return r.ds.Campaign }},
 		{"plan", func(r probeLine) string { return r.ds.Plan }},
 		{"run", func(r probeLine) string { return r.run.ID }},
@@ -121,7 +122,7 @@ func probeColumns() []column[probeLine] {
 			return ""
 		}},
 		{"imported", func(r probeLine) string { return r.run.Imported.Text() }},
-	}
+	}, voiceColumns(), capacityColumns())
 }
 
 func jitterColumn(name string, of func(probeLine) int64, ms func(float64) string) column[probeLine] {
@@ -177,6 +178,9 @@ func probeCells(r *report.ProbeRow) []string {
 // probeLegend says what the values are, and how certain.
 func probeLegend(t *report.RunTable) string {
 	s := "Probes: one-way delays in ms, least and longest of all packets, the others means over the trials; jitter: RFC 3550; burst: the longest run of lost packets. They verify nothing and are compared with no transfer."
+	if slices.ContainsFunc(t.Probes, func(r report.ProbeRow) bool { return r.MOS != nil }) {
+		s += " " + report.VoiceNote
+	}
 	if c := t.ProbeCertainty(); c != "" {
 		s += " " + wording.Clean(c)
 	}
@@ -190,14 +194,25 @@ func writeProbes(b *strings.Builder, t *report.RunTable) {
 		if i+1 < len(t.Probes) && t.Probes[i+1].Probe == t.Probes[first].Probe && t.Probes[i+1].From == t.Probes[first].From {
 			continue
 		}
+		if t.Probes[first].Capacity != nil { // mostly of rates that were only tried
+			first = i + 1
+			continue
+		}
 		g := grid{header: []string{wording.Clean(t.Probes[first].Label), "n", "min", "mean", "p50", "p95", "p99", "max", "jitter", "loss", "burst", "reord", "dup"}}
 		for k := first; k <= i; k++ {
 			g.rows = append(g.rows, gridRow{cells: append([]string{besideName(&t.Probes[k])}, probeCells(&t.Probes[k])...)})
+		}
+		if p := t.Probes[first : i+1]; slices.ContainsFunc(p, func(r report.ProbeRow) bool { return r.MOS != nil }) {
+			g.header = append(g.header, "MOS")
+			for k := range p {
+				g.rows[k].cells = append(g.rows[k].cells, wording.Number(p[k].MOS))
+			}
 		}
 		g.write(b)
 		b.WriteString("\n")
 		first = i + 1
 	}
+	writeCapacities(b, t)
 	for _, n := range t.ProbeCaveats() {
 		paragraph(b, n)
 	}
@@ -214,11 +229,26 @@ func besideName(r *report.ProbeRow) string {
 
 func mdProbes(b *strings.Builder, t *report.RunTable) {
 	b.WriteString("Probes:\n\n")
+	header := []string{"Probe", "Measured", "Delay min, ms", "mean", "50 %", "95 %", "99 %", "max", "Jitter, ms", "Loss", "Longest burst", "Reordered", "Duplicated"}
+	speech := slices.ContainsFunc(t.Probes, func(r report.ProbeRow) bool { return r.MOS != nil })
+	if speech {
+		header = append(header, "MOS")
+	}
 	var rows [][]string
 	for i := range t.Probes {
-		rows = append(rows, append([]string{md(t.Probes[i].Name())}, probeCells(&t.Probes[i])...))
+		if t.Probes[i].Capacity != nil { // mostly of rates that were only tried
+			continue
+		}
+		cells := append([]string{md(t.Probes[i].Name())}, probeCells(&t.Probes[i])...)
+		if speech {
+			cells = append(cells, wording.Number(t.Probes[i].MOS))
+		}
+		rows = append(rows, cells)
 	}
-	mdTable(b, []string{"Probe", "Measured", "Delay min, ms", "mean", "50 %", "95 %", "99 %", "max", "Jitter, ms", "Loss", "Longest burst", "Reordered", "Duplicated"}, rows)
+	if len(rows) > 0 {
+		mdTable(b, header, rows)
+	}
+	mdCapacities(b, t)
 	for _, n := range t.ProbeCaveats() {
 		fmt.Fprintf(b, "- %s\n", md(n))
 	}

@@ -26,6 +26,9 @@ func Probed() *report.Dataset {
 		}
 		r.ProbeClock = clock
 		addCalls(&r)
+		if i > 0 {
+			addSearches(&r)
+		}
 		ds.Runs = append(ds.Runs, r)
 	}
 	return ds
@@ -34,7 +37,7 @@ func Probed() *report.Dataset {
 // addCalls puts a call beside every trial of a run, and a trial of it alone after each iteration.
 func addCalls(r *report.Run) {
 	s := r.Sheet
-	s.Treatments = append(s.Treatments, runsheet.Treatment{Name: "voice", Label: "Voice (G.711)", Protocol: "probe", Probe: true, DSCP: 46, Port: 5100})
+	s.Treatments = append(s.Treatments, runsheet.Treatment{Name: "voice", Label: "Voice (G.711)", Protocol: "probe", Probe: true, DSCP: 46, Port: 5100, Options: map[string]any{"pattern": "voip-g711"}})
 	call := runsheet.Flow{Treatment: "voice", From: radio.RoleClient, To: radio.RoleServer}
 	trials, measured := s.Trials, r.Trials
 	s.Trials, r.Trials = nil, nil
@@ -62,6 +65,28 @@ func addCalls(r *report.Run) {
 			add(runsheet.Trial{Iteration: trials[i].Iteration, Treatment: "voice", ChannelSeed: trials[i].ChannelSeed},
 				report.Trial{Iteration: trials[i].Iteration, Treatment: "voice", Verdict: journal.Succeeded, Attempts: []report.Attempt{{Attempt: 1, Verdict: journal.Succeeded, Elapsed: 60e9, Verified: true}}}, 3)
 		}
+	}
+}
+
+// addSearches adds a search for the capacity in each iteration; the last one's time was up.
+func addSearches(r *report.Run) {
+	s := r.Sheet
+	s.Treatments = append(s.Treatments, runsheet.Treatment{Name: "capacity", Label: "Capacity", Protocol: "probe", Probe: true, Port: 5101, Options: map[string]any{"pattern": "capacity"}})
+	last := s.Iterations()
+	for iteration := 1; iteration <= last; iteration++ {
+		p := runsheet.Flow{Treatment: "capacity", From: radio.RoleClient, To: radio.RoleServer, Duration: 20e9}
+		s.Trials = append(s.Trials, runsheet.Trial{Index: len(s.Trials), Iteration: iteration, Treatment: "capacity", Probes: []runsheet.Flow{p}})
+		end := contract.CapacityFound
+		if iteration == last {
+			end = contract.CapacityTime
+		}
+		n := int64(iteration)
+		m := callMetrics(iteration, 3)
+		m.Capacity = &contract.Capacity{MaximumBPS: 1_900_000 + 1000*n, MeanBPS: 1_890_000, PayloadBPS: 1_860_000, IntervalNS: 1e9, Intervals: 5, RateBPS: 1_900_000, HighBPS: 1_915_000,
+			BottleneckBPS: 1_908_000, PacketBytes: 1500, PayloadBytes: 1472, LargestPayloadBytes: 1472, HeldNS: 5e9, HeldSent: 791, HeldReceived: 790 - n, Steps: 6, SearchNS: 9e9, End: end,
+			HeldDelay: &contract.Delays{MinNS: 72.5e6, MeanNS: 80e6, P50NS: 79e6, P95NS: 90e6, P99NS: 95e6, MaxNS: 99e6}}
+		r.Trials = append(r.Trials, report.Trial{Index: len(r.Trials), Iteration: iteration, Treatment: "capacity", Verdict: journal.Succeeded, Attempts: []report.Attempt{
+			{Attempt: 1, Verdict: journal.Succeeded, Elapsed: 17e9, Verified: true, Probes: []report.Probe{{Treatment: "capacity", From: p.From, To: p.To, Verdict: journal.Succeeded, Elapsed: 17e9, Metrics: m}}}}})
 	}
 }
 

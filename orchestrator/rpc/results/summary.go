@@ -87,12 +87,27 @@ func asProbe(r *report.ProbeRow) *linktrialv1.ProbeSummary {
 		DelayMin: seconds(r.DelayMinMS), DelayMean: seconds(r.DelayMeanMS), DelayP50: seconds(r.DelayP50MS), DelayP95: seconds(r.DelayP95MS),
 		DelayP99: seconds(r.DelayP99MS), DelayMax: seconds(r.DelayMaxMS), Jitter: seconds(r.JitterMS), JitterMax: seconds(r.JitterMaxMS),
 		Uncertainty: seconds(r.UncertaintyMS), FailedTransfers: int32(r.FailedTransfers),
+		RFactor: r.RFactor, Mos: r.MOS, Capacity: asCapacity(r.Capacity),
 	}
 	for _, f := range r.Failures {
 		out.Failures = append(out.Failures, fmt.Sprintf("%d× %s", f.Attempts, cmp.Or(f.Reason, string(f.Verdict))))
 	}
 	if r.Unloaded > 0 {
 		out.Failures = append(out.Failures, fmt.Sprintf("%d× left out: %s", r.Unloaded, report.UnloadedNote))
+	}
+	return out
+}
+
+// asCapacity is what searches found in seconds; nil: there was none.
+func asCapacity(c *report.CapacityRow) *linktrialv1.CapacitySummary {
+	if c == nil {
+		return nil
+	}
+	out := &linktrialv1.CapacitySummary{Measured: int32(c.Measured), Maximum: value(c.MaximumBPS), Mean: value(c.MeanBPS), Payload: value(c.PayloadBPS), Bottleneck: c.BottleneckBPS,
+		Rate: value(c.RateBPS), LossShare: value(c.LossShare), DelayMean: value(c.DelayMeanMS) / 1e3, DelayP95: value(c.DelayP95MS) / 1e3, PacketBytes: value(c.PacketBytes),
+		Interval: value(c.IntervalMS) / 1e3, LargestPayload: c.LargestPayloadBytes, Unfinished: int32(c.Unfinished), Highest: int32(c.Highest)}
+	if r := c.MaximumCI; r != nil {
+		out.MaximumLow, out.MaximumHigh = &r.Low, &r.High
 	}
 	return out
 }

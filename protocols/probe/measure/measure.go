@@ -1,5 +1,6 @@
 // Package measure makes a probe's metrics of its packets as they arrive: delays,
-// jitter, losses and their bursts, reordering, duplication. Comes in: the number, the
+// jitter, losses and their bursts, reordering, duplication; and of the steps of a search
+// what its sending end is to know, and the capacity. Comes in: the number, the
 // time of sending and the time of arrival of each packet. Goes out: the metrics.
 // Pure.
 package measure
@@ -129,9 +130,7 @@ func (p *Probe) Metrics(sent, sentBytes int64) *contract.ProbeMetrics {
 		return f
 	}
 	sorted := slices.Sorted(slices.Values(p.delays))
-	at := func(percent int) int64 { // RFC 2330, section 11.3
-		return sorted[max(0, (len(sorted)*percent+99)/100-1)]
-	}
+	at := func(percent int) int64 { return percentile(sorted, percent) }
 	f.Delay = &contract.Delays{MinNS: p.min, MeanNS: min(p.max, max(p.min, p.MeanDelay())), P50NS: at(50), P95NS: at(95), P99NS: at(99), MaxNS: p.max,
 		PercentilesNS: make([]int64, contract.DelayPercentiles)}
 	for i := range f.Delay.PercentilesNS {

@@ -36,6 +36,7 @@ const (
 	G711     = "voip-g711"
 	G729     = "voip-g729"
 	Trace    = "trace"
+	Capacity = "capacity" // a search, whose packets are not known beforehand
 )
 
 // Speech: a packet every 20 ms while somebody talks (RFC 3551, section 4.2), with the
@@ -64,11 +65,15 @@ type Spec struct {
 	Trace       []Packet
 	// Period is the time after which a trace begins anew.
 	Period time.Duration
+	// Highest is the rate of IP packets that a search for the capacity does not exceed, in
+	// bit/s; Hold is how long it sends at the rate that it has found.
+	Highest float64
+	Hold    time.Duration
 }
 
 // Read takes a spec from the options of a driver's parameters, defaults filled in.
 func Read(options map[string]any) (*Spec, error) {
-	s := &Spec{Pattern: Constant, Rate: 10, Bytes: 100}
+	s := &Spec{Pattern: Constant, Rate: 10, Bytes: 100, Highest: 200e6, Hold: 5 * time.Second}
 	if v, ok := options["pattern"].(string); ok {
 		s.Pattern = v
 	}
@@ -86,6 +91,15 @@ func Read(options map[string]any) (*Spec, error) {
 	}
 	if v, ok := number(options["pause"]); ok {
 		s.Pause = time.Duration(v * float64(time.Millisecond))
+	}
+	if v, ok := number(options["highest_kbit_per_second"]); ok {
+		s.Highest = v * 1e3
+	}
+	if v, ok := number(options["hold"]); ok {
+		s.Hold = time.Duration(v * float64(time.Millisecond))
+	}
+	if t, ok := options["transport"].(string); ok && s.Pattern == Capacity && t != UDP {
+		return nil, fmt.Errorf("the pattern %s needs the transport %s, found %s: a congestion control would hold packets back", Capacity, UDP, t)
 	}
 	text, has := options["trace"].(string)
 	if has != (s.Pattern == Trace) {

@@ -113,3 +113,14 @@ func FuzzTrace(f *testing.F) {
 		}
 	})
 }
+
+// TestCapacity: the options of a search, which goes over UDP alone.
+func TestCapacity(t *testing.T) {
+	s, err := Read(map[string]any{"pattern": Capacity, "transport": UDP, "highest_kbit_per_second": 64.0, "hold": 2000.0})
+	if err != nil || s.Highest != 64e3 || s.Hold != 2*time.Second {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := Read(map[string]any{"pattern": Capacity, "transport": DCCP}); err == nil || !strings.Contains(err.Error(), "the pattern capacity needs the transport udp, found dccp") {
+		t.Error(err)
+	}
+}

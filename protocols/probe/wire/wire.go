@@ -4,10 +4,12 @@
 //	hello   client → server    'H', identity (16), seed (8)
 //	fetch   client → server    'A', identity (16), seed (8), duration in nanoseconds (8; 0: until stop)
 //	here    server → client    'R', identity (16)
-//	packet  sender → receiver  'D', 0 0 0, number (4), time (8), tag (8), payload
+//	packet  sender → receiver  'D', step of a search (3; 0: of none), number (4), time (8), tag (8), payload
+//	ask     sender → receiver  'Q', identity (16), step (3), number (2), padding, tag (8)
+//	report  receiver → sender  'P', identity (16), [Report] (varints), tag (8)
 //	stop    client → server    'S', identity (16), tag (8)
-//	end     sender → receiver  'E', identity (16), packets sent (8), bytes sent (8), clock step (8), packets not sent (8), tag (8)
-//	metrics receiver → sender  'F', identity (16), metrics (8 each), percentiles of the delay (of each what it is above the one before, as a varint), tag (8)
+//	end     sender → receiver  'E', identity (16), packets sent (8), bytes sent (8), clock step (8), packets not sent (8), [Search] (varints; of a search), tag (8)
+//	metrics receiver → sender  'F', identity (16), metrics (8 each), capacity (varints; of a search), percentiles of the delay (of each what it is above the one before, as a varint), tag (8)
 //	bye     either             'B', identity (16), tag (8)
 //	unknown server → client    'N', identity (16)
 //
@@ -34,15 +36,17 @@ import (
 
 // Kinds of datagrams, their first byte.
 const (
-	Hello   = 'H'
-	Fetch   = 'A'
-	Here    = 'R'
-	Data    = 'D'
-	Stop    = 'S'
-	End     = 'E'
-	Metrics = 'F'
-	Bye     = 'B'
-	Unknown = 'N'
+	Hello    = 'H'
+	Fetch    = 'A'
+	Here     = 'R'
+	Data     = 'D'
+	Ask      = 'Q'
+	Reported = 'P'
+	Stop     = 'S'
+	End      = 'E'
+	Metrics  = 'F'
+	Bye      = 'B'
+	Unknown  = 'N'
 )
 
 const (
@@ -140,7 +144,7 @@ func (k *Key) IsHere(b []byte) bool {
 // Unknowing is the answer to [Key.End] and [Key.Stop] of a probe that the server does
 // not know: it was started again since.
 func Unknowing(b []byte) []byte {
-	if len(b) == endSize && b[0] == End || len(b) == byeSize && b[0] == Stop {
+	if len(b) >= endSize && b[0] == End || len(b) == byeSize && b[0] == Stop {
 		return append([]byte{Unknown}, b[1:1+idSize]...)
 	}
 	return nil
@@ -152,9 +156,9 @@ func (k *Key) IsUnknown(b []byte) bool {
 }
 
 // Packet fills b, which is at least [HeaderSize] long, with packet n as sent at a
-// time in nanoseconds since 1970.
-func (k *Key) Packet(b []byte, n uint32, at int64) {
-	binary.BigEndian.PutUint32(b, Data<<24)
+// time in nanoseconds since 1970, in a step of a search; 0: in none.
+func (k *Key) Packet(b []byte, step, n uint32, at int64) {
+	binary.BigEndian.PutUint32(b, Data<<24|step)
 	binary.BigEndian.PutUint32(b[4:], n)
 	binary.BigEndian.PutUint64(b[8:], uint64(at))
 	copy(b[tagAt:], k.tag(b[:tagAt], len(b)))
@@ -162,15 +166,15 @@ func (k *Key) Packet(b []byte, n uint32, at int64) {
 }
 
 // ParsePacket reads and verifies a packet.
-func (k *Key) ParsePacket(b []byte) (n uint32, at int64, err error) {
-	if len(b) < HeaderSize || binary.BigEndian.Uint32(b) != Data<<24 || !hmac.Equal(b[tagAt:HeaderSize], k.tag(b[:tagAt], len(b))) {
-		return 0, 0, errForeign
+func (k *Key) ParsePacket(b []byte) (step, n uint32, at int64, err error) {
+	if len(b) < HeaderSize || b[0] != Data || !hmac.Equal(b[tagAt:HeaderSize], k.tag(b[:tagAt], len(b))) {
+		return 0, 0, 0, errForeign
 	}
-	n, at = binary.BigEndian.Uint32(b[4:]), int64(binary.BigEndian.Uint64(b[8:]))
+	step, n, at = binary.BigEndian.Uint32(b)&MaxStep, binary.BigEndian.Uint32(b[4:]), int64(binary.BigEndian.Uint64(b[8:]))
 	if verify(b[HeaderSize:], k.Seed, uint64(n)<<payloadGap) >= 0 {
-		return 0, 0, errForeign
+		return 0, 0, 0, errForeign
 	}
-	return n, at, nil
+	return step, n, at, nil
 }
 
 // Sent is what the sending end has sent when it ends.
@@ -178,6 +182,7 @@ type Sent struct {
 	Packets, Bytes int64
 	ClockStep      int64 // in nanoseconds
 	Unsent         int64 // packets that the congestion control held back
+	Search         *Search
 }
 
 // End says that no packet follows, and asks for the metrics.
@@ -186,18 +191,24 @@ func (k *Key) End(s Sent) []byte {
 	for _, v := range []int64{s.Packets, s.Bytes, s.ClockStep, s.Unsent} {
 		b = binary.BigEndian.AppendUint64(b, uint64(v))
 	}
+	if s.Search != nil {
+		b = s.Search.appended(b)
+	}
 	return k.closed(b)
 }
 
 // ParseEnd reads [Key.End].
 func (k *Key) ParseEnd(b []byte) (s Sent, ok bool) {
-	if !k.opened(b, End, endSize) {
+	if len(b) < endSize || !k.opened(b, End, len(b)) {
 		return s, false
 	}
 	for i, v := range []*int64{&s.Packets, &s.Bytes, &s.ClockStep, &s.Unsent} {
 		*v = int64(binary.BigEndian.Uint64(b[1+idSize+8*i:]))
 	}
-	return s, true
+	if ok = true; len(b) > endSize {
+		s.Search, ok = parseSearch(b[endSize-tagSize : len(b)-tagSize])
+	}
+	return s, ok
 }
 
 // Stop asks the server for no more packets.
@@ -216,10 +227,11 @@ func (k *Key) IsBye(b []byte) bool { return k.opened(b, Bye, byeSize) }
 const (
 	hasDelays    = 1
 	processTimes = 2
+	hasCapacity  = 4
 )
 
 // fields are the metrics in the order in which they are sent. Bits of flags, the
-// first, are [hasDelays] and [processTimes].
+// first, are [hasDelays], [processTimes] and [hasCapacity].
 func fields(p *contract.ProbeMetrics, d *contract.Delays, flags *int64) [metricCount]*int64 {
 	return [...]*int64{
 		flags, &p.Sent, &p.Unsent, &p.Received, &p.Lost, &p.Duplicated, &p.Reordered, &p.Strays, &p.SentBytes, &p.ReceivedBytes,
@@ -238,9 +250,15 @@ func (k *Key) Metrics(p *contract.ProbeMetrics) []byte {
 	if p.ProcessTimes {
 		flags |= processTimes
 	}
+	if p.Capacity != nil {
+		flags |= hasCapacity
+	}
 	b := k.head(Metrics)
 	for _, v := range fields(p, &d, &flags) {
 		b = binary.BigEndian.AppendUint64(b, uint64(*v))
+	}
+	if p.Capacity != nil {
+		b = appendCapacity(b, p.Capacity)
 	}
 	before := d.MinNS
 	for _, v := range d.PercentilesNS {
@@ -265,6 +283,11 @@ func (k *Key) ParseMetrics(b []byte) (p *contract.ProbeMetrics, ok bool) {
 		p.Delay = &d
 	}
 	rest := b[1+idSize+8*metricCount : len(b)-tagSize]
+	if flags&hasCapacity != 0 {
+		if p.Capacity, rest, ok = parseCapacity(rest); !ok {
+			return nil, false
+		}
+	}
 	for before := d.MinNS; len(rest) > 0; {
 		v, n := binary.Uvarint(rest)
 		if n <= 0 || len(d.PercentilesNS) == contract.DelayPercentiles {

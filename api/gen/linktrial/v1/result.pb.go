@@ -1357,6 +1357,9 @@ type ProbeSummary struct {
 	Failures         []string               `protobuf:"bytes,24,rep,name=failures,proto3" json:"failures,omitempty"`                                       // "2× reset"
 	FailedTransfers  int32                  `protobuf:"varint,25,opt,name=failed_transfers,json=failedTransfers,proto3" json:"failed_transfers,omitempty"` // of the measured trials, how many ran beside a transfer without a valid value
 	Unsent           int64                  `protobuf:"varint,26,opt,name=unsent,proto3" json:"unsent,omitempty"`                                          // packets that the probe's congestion control did not let go; in no other value
+	RFactor          *float64               `protobuf:"fixed64,27,opt,name=r_factor,json=rFactor,proto3,oneof" json:"r_factor,omitempty"`                  // quality of voice by the E-model; unset: no speech, or the clocks are not known
+	Mos              *float64               `protobuf:"fixed64,28,opt,name=mos,proto3,oneof" json:"mos,omitempty"`
+	Capacity         *CapacitySummary       `protobuf:"bytes,29,opt,name=capacity,proto3" json:"capacity,omitempty"` // unset: the probe is no search, or none found a capacity
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -1573,6 +1576,192 @@ func (x *ProbeSummary) GetUnsent() int64 {
 	return 0
 }
 
+func (x *ProbeSummary) GetRFactor() float64 {
+	if x != nil && x.RFactor != nil {
+		return *x.RFactor
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetMos() float64 {
+	if x != nil && x.Mos != nil {
+		return *x.Mos
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetCapacity() *CapacitySummary {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
+}
+
+// What searches for the capacity found: means over the trials. Rates in bit/s of IP packets.
+type CapacitySummary struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Measured       int32                  `protobuf:"varint,1,opt,name=measured,proto3" json:"measured,omitempty"`                              // trials that found a capacity
+	Maximum        float64                `protobuf:"fixed64,2,opt,name=maximum,proto3" json:"maximum,omitempty"`                               // most received in a sub-interval (RFC 9097)
+	MaximumLow     *float64               `protobuf:"fixed64,3,opt,name=maximum_low,json=maximumLow,proto3,oneof" json:"maximum_low,omitempty"` // 95 % interval over the trials
+	MaximumHigh    *float64               `protobuf:"fixed64,4,opt,name=maximum_high,json=maximumHigh,proto3,oneof" json:"maximum_high,omitempty"`
+	Mean           float64                `protobuf:"fixed64,5,opt,name=mean,proto3" json:"mean,omitempty"`       // received over the whole time at the rate found
+	Payload        float64                `protobuf:"fixed64,6,opt,name=payload,proto3" json:"payload,omitempty"` // of maximum, payload of UDP
+	Bottleneck     *float64               `protobuf:"fixed64,7,opt,name=bottleneck,proto3,oneof" json:"bottleneck,omitempty"`
+	Rate           float64                `protobuf:"fixed64,8,opt,name=rate,proto3" json:"rate,omitempty"`                             // sent at the rate found
+	LossShare      float64                `protobuf:"fixed64,9,opt,name=loss_share,json=lossShare,proto3" json:"loss_share,omitempty"`  // at the rate found
+	DelayMean      float64                `protobuf:"fixed64,10,opt,name=delay_mean,json=delayMean,proto3" json:"delay_mean,omitempty"` // at the rate found, s
+	DelayP95       float64                `protobuf:"fixed64,11,opt,name=delay_p95,json=delayP95,proto3" json:"delay_p95,omitempty"`
+	PacketBytes    float64                `protobuf:"fixed64,12,opt,name=packet_bytes,json=packetBytes,proto3" json:"packet_bytes,omitempty"`
+	Interval       float64                `protobuf:"fixed64,13,opt,name=interval,proto3" json:"interval,omitempty"`                                  // least length of a sub-interval, s
+	LargestPayload int64                  `protobuf:"varint,14,opt,name=largest_payload,json=largestPayload,proto3" json:"largest_payload,omitempty"` // bytes of UDP payload without fragments; 0: not known
+	Unfinished     int32                  `protobuf:"varint,15,opt,name=unfinished,proto3" json:"unfinished,omitempty"`                               // trials whose time was up before the capacity was known to 1 %
+	Highest        int32                  `protobuf:"varint,16,opt,name=highest,proto3" json:"highest,omitempty"`                                     // trials in which the highest rate was not too much
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *CapacitySummary) Reset() {
+	*x = CapacitySummary{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CapacitySummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CapacitySummary) ProtoMessage() {}
+
+func (x *CapacitySummary) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CapacitySummary.ProtoReflect.Descriptor instead.
+func (*CapacitySummary) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CapacitySummary) GetMeasured() int32 {
+	if x != nil {
+		return x.Measured
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetMaximum() float64 {
+	if x != nil {
+		return x.Maximum
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetMaximumLow() float64 {
+	if x != nil && x.MaximumLow != nil {
+		return *x.MaximumLow
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetMaximumHigh() float64 {
+	if x != nil && x.MaximumHigh != nil {
+		return *x.MaximumHigh
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetMean() float64 {
+	if x != nil {
+		return x.Mean
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetPayload() float64 {
+	if x != nil {
+		return x.Payload
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetBottleneck() float64 {
+	if x != nil && x.Bottleneck != nil {
+		return *x.Bottleneck
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetRate() float64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetLossShare() float64 {
+	if x != nil {
+		return x.LossShare
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetDelayMean() float64 {
+	if x != nil {
+		return x.DelayMean
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetDelayP95() float64 {
+	if x != nil {
+		return x.DelayP95
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetPacketBytes() float64 {
+	if x != nil {
+		return x.PacketBytes
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetInterval() float64 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetLargestPayload() int64 {
+	if x != nil {
+		return x.LargestPayload
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetUnfinished() int32 {
+	if x != nil {
+		return x.Unfinished
+	}
+	return 0
+}
+
+func (x *CapacitySummary) GetHighest() int32 {
+	if x != nil {
+		return x.Highest
+	}
+	return 0
+}
+
 type AxisValue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Axis          string                 `protobuf:"bytes,1,opt,name=axis,proto3" json:"axis,omitempty"`
@@ -1583,7 +1772,7 @@ type AxisValue struct {
 
 func (x *AxisValue) Reset() {
 	*x = AxisValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1595,7 +1784,7 @@ func (x *AxisValue) String() string {
 func (*AxisValue) ProtoMessage() {}
 
 func (x *AxisValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1608,7 +1797,7 @@ func (x *AxisValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AxisValue.ProtoReflect.Descriptor instead.
 func (*AxisValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AxisValue) GetAxis() string {
@@ -1674,7 +1863,7 @@ type TreatmentSummary struct {
 
 func (x *TreatmentSummary) Reset() {
 	*x = TreatmentSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1875,7 @@ func (x *TreatmentSummary) String() string {
 func (*TreatmentSummary) ProtoMessage() {}
 
 func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +1888,7 @@ func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TreatmentSummary.ProtoReflect.Descriptor instead.
 func (*TreatmentSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TreatmentSummary) GetName() string {
@@ -1981,7 +2170,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1993,7 +2182,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2006,7 +2195,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Delivery) GetTrials() int32 {
@@ -2177,7 +2366,7 @@ type PublishedValue struct {
 
 func (x *PublishedValue) Reset() {
 	*x = PublishedValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2378,7 @@ func (x *PublishedValue) String() string {
 func (*PublishedValue) ProtoMessage() {}
 
 func (x *PublishedValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2391,7 @@ func (x *PublishedValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishedValue.ProtoReflect.Descriptor instead.
 func (*PublishedValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PublishedValue) GetAverage() float64 {
@@ -2267,7 +2456,7 @@ type Points struct {
 
 func (x *Points) Reset() {
 	*x = Points{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2279,7 +2468,7 @@ func (x *Points) String() string {
 func (*Points) ProtoMessage() {}
 
 func (x *Points) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2292,7 +2481,7 @@ func (x *Points) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Points.ProtoReflect.Descriptor instead.
 func (*Points) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Points) GetTrial() []int32 {
@@ -2383,7 +2572,7 @@ type SweepRequest struct {
 
 func (x *SweepRequest) Reset() {
 	*x = SweepRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2584,7 @@ func (x *SweepRequest) String() string {
 func (*SweepRequest) ProtoMessage() {}
 
 func (x *SweepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2597,7 @@ func (x *SweepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRequest.ProtoReflect.Descriptor instead.
 func (*SweepRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SweepRequest) GetCampaignId() string {
@@ -2446,7 +2635,7 @@ type SweepResponse struct {
 
 func (x *SweepResponse) Reset() {
 	*x = SweepResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2458,7 +2647,7 @@ func (x *SweepResponse) String() string {
 func (*SweepResponse) ProtoMessage() {}
 
 func (x *SweepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2471,7 +2660,7 @@ func (x *SweepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepResponse.ProtoReflect.Descriptor instead.
 func (*SweepResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SweepResponse) GetAxes() []string {
@@ -2528,7 +2717,7 @@ type SweepPanel struct {
 
 func (x *SweepPanel) Reset() {
 	*x = SweepPanel{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2540,7 +2729,7 @@ func (x *SweepPanel) String() string {
 func (*SweepPanel) ProtoMessage() {}
 
 func (x *SweepPanel) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2553,7 +2742,7 @@ func (x *SweepPanel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepPanel.ProtoReflect.Descriptor instead.
 func (*SweepPanel) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SweepPanel) GetTitle() string {
@@ -2605,7 +2794,7 @@ type SweepCurve struct {
 
 func (x *SweepCurve) Reset() {
 	*x = SweepCurve{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2617,7 +2806,7 @@ func (x *SweepCurve) String() string {
 func (*SweepCurve) ProtoMessage() {}
 
 func (x *SweepCurve) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2630,7 +2819,7 @@ func (x *SweepCurve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepCurve.ProtoReflect.Descriptor instead.
 func (*SweepCurve) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SweepCurve) GetTreatment() string {
@@ -2714,7 +2903,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2726,7 +2915,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2739,7 +2928,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SeriesRequest) GetRunId() string {
@@ -2804,7 +2993,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2816,7 +3005,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2829,7 +3018,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SeriesResponse) GetFlows() []*FlowSeries {
@@ -2889,7 +3078,7 @@ type FlowSeries struct {
 
 func (x *FlowSeries) Reset() {
 	*x = FlowSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2901,7 +3090,7 @@ func (x *FlowSeries) String() string {
 func (*FlowSeries) ProtoMessage() {}
 
 func (x *FlowSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2914,7 +3103,7 @@ func (x *FlowSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSeries.ProtoReflect.Descriptor instead.
 func (*FlowSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FlowSeries) GetTrial() int32 {
@@ -2997,7 +3186,7 @@ type Column struct {
 
 func (x *Column) Reset() {
 	*x = Column{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3009,7 +3198,7 @@ func (x *Column) String() string {
 func (*Column) ProtoMessage() {}
 
 func (x *Column) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3022,7 +3211,7 @@ func (x *Column) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Column.ProtoReflect.Descriptor instead.
 func (*Column) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Column) GetValues() []float64 {
@@ -3069,7 +3258,7 @@ type ChannelSeries struct {
 
 func (x *ChannelSeries) Reset() {
 	*x = ChannelSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3081,7 +3270,7 @@ func (x *ChannelSeries) String() string {
 func (*ChannelSeries) ProtoMessage() {}
 
 func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3094,7 +3283,7 @@ func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelSeries.ProtoReflect.Descriptor instead.
 func (*ChannelSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ChannelSeries) GetFrom() string {
@@ -3172,7 +3361,7 @@ type TelemetrySeries struct {
 
 func (x *TelemetrySeries) Reset() {
 	*x = TelemetrySeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3184,7 +3373,7 @@ func (x *TelemetrySeries) String() string {
 func (*TelemetrySeries) ProtoMessage() {}
 
 func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3197,7 +3386,7 @@ func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySeries.ProtoReflect.Descriptor instead.
 func (*TelemetrySeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TelemetrySeries) GetNode() string {
@@ -3274,7 +3463,7 @@ type GetAttemptRequest struct {
 
 func (x *GetAttemptRequest) Reset() {
 	*x = GetAttemptRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3286,7 +3475,7 @@ func (x *GetAttemptRequest) String() string {
 func (*GetAttemptRequest) ProtoMessage() {}
 
 func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3299,7 +3488,7 @@ func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptRequest.ProtoReflect.Descriptor instead.
 func (*GetAttemptRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetAttemptRequest) GetRunId() string {
@@ -3343,7 +3532,7 @@ type GetAttemptResponse struct {
 
 func (x *GetAttemptResponse) Reset() {
 	*x = GetAttemptResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3355,7 +3544,7 @@ func (x *GetAttemptResponse) String() string {
 func (*GetAttemptResponse) ProtoMessage() {}
 
 func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3368,7 +3557,7 @@ func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptResponse.ProtoReflect.Descriptor instead.
 func (*GetAttemptResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetAttemptResponse) GetRun() *Run {
@@ -3471,7 +3660,7 @@ type Breach struct {
 
 func (x *Breach) Reset() {
 	*x = Breach{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3483,7 +3672,7 @@ func (x *Breach) String() string {
 func (*Breach) ProtoMessage() {}
 
 func (x *Breach) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3496,7 +3685,7 @@ func (x *Breach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Breach.ProtoReflect.Descriptor instead.
 func (*Breach) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Breach) GetAt() *timestamppb.Timestamp {
@@ -3571,7 +3760,7 @@ type FlowRow struct {
 
 func (x *FlowRow) Reset() {
 	*x = FlowRow{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3583,7 +3772,7 @@ func (x *FlowRow) String() string {
 func (*FlowRow) ProtoMessage() {}
 
 func (x *FlowRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3596,7 +3785,7 @@ func (x *FlowRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRow.ProtoReflect.Descriptor instead.
 func (*FlowRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FlowRow) GetFlow() int32 {
@@ -3716,7 +3905,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +3917,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +3930,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListRecordsRequest) GetRunId() string {
@@ -3783,7 +3972,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3795,7 +3984,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3808,7 +3997,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListRecordsResponse) GetJournals() []*StoredJournal {
@@ -3838,7 +4027,7 @@ type StoredJournal struct {
 
 func (x *StoredJournal) Reset() {
 	*x = StoredJournal{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +4039,7 @@ func (x *StoredJournal) String() string {
 func (*StoredJournal) ProtoMessage() {}
 
 func (x *StoredJournal) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,7 +4052,7 @@ func (x *StoredJournal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredJournal.ProtoReflect.Descriptor instead.
 func (*StoredJournal) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StoredJournal) GetNode() string {
@@ -3914,7 +4103,7 @@ type StoredRecord struct {
 
 func (x *StoredRecord) Reset() {
 	*x = StoredRecord{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3926,7 +4115,7 @@ func (x *StoredRecord) String() string {
 func (*StoredRecord) ProtoMessage() {}
 
 func (x *StoredRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3939,7 +4128,7 @@ func (x *StoredRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredRecord.ProtoReflect.Descriptor instead.
 func (*StoredRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *StoredRecord) GetSeq() int64 {
@@ -3989,7 +4178,7 @@ type ImportCampaignRequest struct {
 
 func (x *ImportCampaignRequest) Reset() {
 	*x = ImportCampaignRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4001,7 +4190,7 @@ func (x *ImportCampaignRequest) String() string {
 func (*ImportCampaignRequest) ProtoMessage() {}
 
 func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4014,7 +4203,7 @@ func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignRequest.ProtoReflect.Descriptor instead.
 func (*ImportCampaignRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ImportCampaignRequest) GetContent() []byte {
@@ -4054,7 +4243,7 @@ type ImportCampaignResponse struct {
 
 func (x *ImportCampaignResponse) Reset() {
 	*x = ImportCampaignResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4255,7 @@ func (x *ImportCampaignResponse) String() string {
 func (*ImportCampaignResponse) ProtoMessage() {}
 
 func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4268,7 @@ func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignResponse.ProtoReflect.Descriptor instead.
 func (*ImportCampaignResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ImportCampaignResponse) GetImported() *ImportedCampaign {
@@ -4104,7 +4293,7 @@ type ImportOrigin struct {
 
 func (x *ImportOrigin) Reset() {
 	*x = ImportOrigin{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4116,7 +4305,7 @@ func (x *ImportOrigin) String() string {
 func (*ImportOrigin) ProtoMessage() {}
 
 func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4129,7 +4318,7 @@ func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportOrigin.ProtoReflect.Descriptor instead.
 func (*ImportOrigin) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ImportOrigin) GetCampaignId() string {
@@ -4192,7 +4381,7 @@ type ImportedCampaign struct {
 
 func (x *ImportedCampaign) Reset() {
 	*x = ImportedCampaign{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[39]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4204,7 +4393,7 @@ func (x *ImportedCampaign) String() string {
 func (*ImportedCampaign) ProtoMessage() {}
 
 func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[39]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4217,7 +4406,7 @@ func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportedCampaign.ProtoReflect.Descriptor instead.
 func (*ImportedCampaign) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{39}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ImportedCampaign) GetImported() *ImportOrigin {
@@ -4298,7 +4487,7 @@ type ListImportsRequest struct {
 
 func (x *ListImportsRequest) Reset() {
 	*x = ListImportsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[40]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4310,7 +4499,7 @@ func (x *ListImportsRequest) String() string {
 func (*ListImportsRequest) ProtoMessage() {}
 
 func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[40]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4323,7 +4512,7 @@ func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsRequest.ProtoReflect.Descriptor instead.
 func (*ListImportsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{40}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{41}
 }
 
 type ListImportsResponse struct {
@@ -4335,7 +4524,7 @@ type ListImportsResponse struct {
 
 func (x *ListImportsResponse) Reset() {
 	*x = ListImportsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[41]
+	mi := &file_linktrial_v1_result_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4347,7 +4536,7 @@ func (x *ListImportsResponse) String() string {
 func (*ListImportsResponse) ProtoMessage() {}
 
 func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[41]
+	mi := &file_linktrial_v1_result_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4360,7 +4549,7 @@ func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsResponse.ProtoReflect.Descriptor instead.
 func (*ListImportsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{41}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListImportsResponse) GetImports() []*ImportedCampaign {
@@ -4379,7 +4568,7 @@ type RemoveImportRequest struct {
 
 func (x *RemoveImportRequest) Reset() {
 	*x = RemoveImportRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[42]
+	mi := &file_linktrial_v1_result_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4391,7 +4580,7 @@ func (x *RemoveImportRequest) String() string {
 func (*RemoveImportRequest) ProtoMessage() {}
 
 func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[42]
+	mi := &file_linktrial_v1_result_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4404,7 +4593,7 @@ func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportRequest.ProtoReflect.Descriptor instead.
 func (*RemoveImportRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{42}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RemoveImportRequest) GetCampaignId() string {
@@ -4422,7 +4611,7 @@ type RemoveImportResponse struct {
 
 func (x *RemoveImportResponse) Reset() {
 	*x = RemoveImportResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[43]
+	mi := &file_linktrial_v1_result_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4434,7 +4623,7 @@ func (x *RemoveImportResponse) String() string {
 func (*RemoveImportResponse) ProtoMessage() {}
 
 func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[43]
+	mi := &file_linktrial_v1_result_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4447,7 +4636,7 @@ func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportResponse.ProtoReflect.Descriptor instead.
 func (*RemoveImportResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{43}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{44}
 }
 
 var File_linktrial_v1_result_proto protoreflect.FileDescriptor
@@ -4589,7 +4778,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x04Lead\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x18\n" +
-	"\adecided\x18\x03 \x01(\bR\adecided\"\xb4\a\n" +
+	"\adecided\x18\x03 \x01(\bR\adecided\"\xbb\b\n" +
 	"\fProbeSummary\x12\x14\n" +
 	"\x05probe\x18\x01 \x01(\tR\x05probe\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12\x16\n" +
@@ -4623,7 +4812,11 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\vuncertainty\x18\x17 \x01(\x01H\tR\vuncertainty\x88\x01\x01\x12\x1a\n" +
 	"\bfailures\x18\x18 \x03(\tR\bfailures\x12)\n" +
 	"\x10failed_transfers\x18\x19 \x01(\x05R\x0ffailedTransfers\x12\x16\n" +
-	"\x06unsent\x18\x1a \x01(\x03R\x06unsentB\r\n" +
+	"\x06unsent\x18\x1a \x01(\x03R\x06unsent\x12\x1e\n" +
+	"\br_factor\x18\x1b \x01(\x01H\n" +
+	"R\arFactor\x88\x01\x01\x12\x15\n" +
+	"\x03mos\x18\x1c \x01(\x01H\vR\x03mos\x88\x01\x01\x129\n" +
+	"\bcapacity\x18\x1d \x01(\v2\x1d.linktrial.v1.CapacitySummaryR\bcapacityB\r\n" +
 	"\v_loss_shareB\f\n" +
 	"\n" +
 	"_delay_minB\r\n" +
@@ -4638,7 +4831,37 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"_delay_maxB\t\n" +
 	"\a_jitterB\r\n" +
 	"\v_jitter_maxB\x0e\n" +
-	"\f_uncertainty\"5\n" +
+	"\f_uncertaintyB\v\n" +
+	"\t_r_factorB\x06\n" +
+	"\x04_mos\"\xa9\x04\n" +
+	"\x0fCapacitySummary\x12\x1a\n" +
+	"\bmeasured\x18\x01 \x01(\x05R\bmeasured\x12\x18\n" +
+	"\amaximum\x18\x02 \x01(\x01R\amaximum\x12$\n" +
+	"\vmaximum_low\x18\x03 \x01(\x01H\x00R\n" +
+	"maximumLow\x88\x01\x01\x12&\n" +
+	"\fmaximum_high\x18\x04 \x01(\x01H\x01R\vmaximumHigh\x88\x01\x01\x12\x12\n" +
+	"\x04mean\x18\x05 \x01(\x01R\x04mean\x12\x18\n" +
+	"\apayload\x18\x06 \x01(\x01R\apayload\x12#\n" +
+	"\n" +
+	"bottleneck\x18\a \x01(\x01H\x02R\n" +
+	"bottleneck\x88\x01\x01\x12\x12\n" +
+	"\x04rate\x18\b \x01(\x01R\x04rate\x12\x1d\n" +
+	"\n" +
+	"loss_share\x18\t \x01(\x01R\tlossShare\x12\x1d\n" +
+	"\n" +
+	"delay_mean\x18\n" +
+	" \x01(\x01R\tdelayMean\x12\x1b\n" +
+	"\tdelay_p95\x18\v \x01(\x01R\bdelayP95\x12!\n" +
+	"\fpacket_bytes\x18\f \x01(\x01R\vpacketBytes\x12\x1a\n" +
+	"\binterval\x18\r \x01(\x01R\binterval\x12'\n" +
+	"\x0flargest_payload\x18\x0e \x01(\x03R\x0elargestPayload\x12\x1e\n" +
+	"\n" +
+	"unfinished\x18\x0f \x01(\x05R\n" +
+	"unfinished\x12\x18\n" +
+	"\ahighest\x18\x10 \x01(\x05R\ahighestB\x0e\n" +
+	"\f_maximum_lowB\x0f\n" +
+	"\r_maximum_highB\r\n" +
+	"\v_bottleneck\"5\n" +
 	"\tAxisValue\x12\x12\n" +
 	"\x04axis\x18\x01 \x01(\tR\x04axis\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\"\xef\t\n" +
@@ -5000,7 +5223,7 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_linktrial_v1_result_proto_goTypes = []any{
 	(RequiredOutcome)(0),           // 0: linktrial.v1.RequiredOutcome
 	(PointVerdict)(0),              // 1: linktrial.v1.PointVerdict
@@ -5017,110 +5240,112 @@ var file_linktrial_v1_result_proto_goTypes = []any{
 	(*Requirement)(nil),            // 12: linktrial.v1.Requirement
 	(*Lead)(nil),                   // 13: linktrial.v1.Lead
 	(*ProbeSummary)(nil),           // 14: linktrial.v1.ProbeSummary
-	(*AxisValue)(nil),              // 15: linktrial.v1.AxisValue
-	(*TreatmentSummary)(nil),       // 16: linktrial.v1.TreatmentSummary
-	(*Delivery)(nil),               // 17: linktrial.v1.Delivery
-	(*PublishedValue)(nil),         // 18: linktrial.v1.PublishedValue
-	(*Points)(nil),                 // 19: linktrial.v1.Points
-	(*SweepRequest)(nil),           // 20: linktrial.v1.SweepRequest
-	(*SweepResponse)(nil),          // 21: linktrial.v1.SweepResponse
-	(*SweepPanel)(nil),             // 22: linktrial.v1.SweepPanel
-	(*SweepCurve)(nil),             // 23: linktrial.v1.SweepCurve
-	(*SeriesRequest)(nil),          // 24: linktrial.v1.SeriesRequest
-	(*SeriesResponse)(nil),         // 25: linktrial.v1.SeriesResponse
-	(*FlowSeries)(nil),             // 26: linktrial.v1.FlowSeries
-	(*Column)(nil),                 // 27: linktrial.v1.Column
-	(*ChannelSeries)(nil),          // 28: linktrial.v1.ChannelSeries
-	(*TelemetrySeries)(nil),        // 29: linktrial.v1.TelemetrySeries
-	(*GetAttemptRequest)(nil),      // 30: linktrial.v1.GetAttemptRequest
-	(*GetAttemptResponse)(nil),     // 31: linktrial.v1.GetAttemptResponse
-	(*Breach)(nil),                 // 32: linktrial.v1.Breach
-	(*FlowRow)(nil),                // 33: linktrial.v1.FlowRow
-	(*ListRecordsRequest)(nil),     // 34: linktrial.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 35: linktrial.v1.ListRecordsResponse
-	(*StoredJournal)(nil),          // 36: linktrial.v1.StoredJournal
-	(*StoredRecord)(nil),           // 37: linktrial.v1.StoredRecord
-	(*ImportCampaignRequest)(nil),  // 38: linktrial.v1.ImportCampaignRequest
-	(*ImportCampaignResponse)(nil), // 39: linktrial.v1.ImportCampaignResponse
-	(*ImportOrigin)(nil),           // 40: linktrial.v1.ImportOrigin
-	(*ImportedCampaign)(nil),       // 41: linktrial.v1.ImportedCampaign
-	(*ListImportsRequest)(nil),     // 42: linktrial.v1.ListImportsRequest
-	(*ListImportsResponse)(nil),    // 43: linktrial.v1.ListImportsResponse
-	(*RemoveImportRequest)(nil),    // 44: linktrial.v1.RemoveImportRequest
-	(*RemoveImportResponse)(nil),   // 45: linktrial.v1.RemoveImportResponse
-	nil,                            // 46: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil),  // 47: google.protobuf.Timestamp
-	(RunState)(0),                  // 48: linktrial.v1.RunState
-	(*Run)(nil),                    // 49: linktrial.v1.Run
-	(*TrialRow)(nil),               // 50: linktrial.v1.TrialRow
+	(*CapacitySummary)(nil),        // 15: linktrial.v1.CapacitySummary
+	(*AxisValue)(nil),              // 16: linktrial.v1.AxisValue
+	(*TreatmentSummary)(nil),       // 17: linktrial.v1.TreatmentSummary
+	(*Delivery)(nil),               // 18: linktrial.v1.Delivery
+	(*PublishedValue)(nil),         // 19: linktrial.v1.PublishedValue
+	(*Points)(nil),                 // 20: linktrial.v1.Points
+	(*SweepRequest)(nil),           // 21: linktrial.v1.SweepRequest
+	(*SweepResponse)(nil),          // 22: linktrial.v1.SweepResponse
+	(*SweepPanel)(nil),             // 23: linktrial.v1.SweepPanel
+	(*SweepCurve)(nil),             // 24: linktrial.v1.SweepCurve
+	(*SeriesRequest)(nil),          // 25: linktrial.v1.SeriesRequest
+	(*SeriesResponse)(nil),         // 26: linktrial.v1.SeriesResponse
+	(*FlowSeries)(nil),             // 27: linktrial.v1.FlowSeries
+	(*Column)(nil),                 // 28: linktrial.v1.Column
+	(*ChannelSeries)(nil),          // 29: linktrial.v1.ChannelSeries
+	(*TelemetrySeries)(nil),        // 30: linktrial.v1.TelemetrySeries
+	(*GetAttemptRequest)(nil),      // 31: linktrial.v1.GetAttemptRequest
+	(*GetAttemptResponse)(nil),     // 32: linktrial.v1.GetAttemptResponse
+	(*Breach)(nil),                 // 33: linktrial.v1.Breach
+	(*FlowRow)(nil),                // 34: linktrial.v1.FlowRow
+	(*ListRecordsRequest)(nil),     // 35: linktrial.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 36: linktrial.v1.ListRecordsResponse
+	(*StoredJournal)(nil),          // 37: linktrial.v1.StoredJournal
+	(*StoredRecord)(nil),           // 38: linktrial.v1.StoredRecord
+	(*ImportCampaignRequest)(nil),  // 39: linktrial.v1.ImportCampaignRequest
+	(*ImportCampaignResponse)(nil), // 40: linktrial.v1.ImportCampaignResponse
+	(*ImportOrigin)(nil),           // 41: linktrial.v1.ImportOrigin
+	(*ImportedCampaign)(nil),       // 42: linktrial.v1.ImportedCampaign
+	(*ListImportsRequest)(nil),     // 43: linktrial.v1.ListImportsRequest
+	(*ListImportsResponse)(nil),    // 44: linktrial.v1.ListImportsResponse
+	(*RemoveImportRequest)(nil),    // 45: linktrial.v1.RemoveImportRequest
+	(*RemoveImportResponse)(nil),   // 46: linktrial.v1.RemoveImportResponse
+	nil,                            // 47: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil),  // 48: google.protobuf.Timestamp
+	(RunState)(0),                  // 49: linktrial.v1.RunState
+	(*Run)(nil),                    // 50: linktrial.v1.Run
+	(*TrialRow)(nil),               // 51: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
 	4,  // 0: linktrial.v1.ListFormatsResponse.formats:type_name -> linktrial.v1.Format
 	7,  // 1: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	47, // 2: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	47, // 3: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
-	47, // 4: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
-	48, // 5: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
+	48, // 2: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	48, // 3: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	48, // 4: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
+	49, // 5: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
 	11, // 6: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
 	10, // 7: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
-	49, // 8: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
-	15, // 9: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
-	16, // 10: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
-	19, // 11: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
+	50, // 8: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	16, // 9: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
+	17, // 10: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
+	20, // 11: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
 	14, // 12: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
 	13, // 13: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
-	40, // 14: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
+	41, // 14: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
 	12, // 15: linktrial.v1.RunSummary.requirements:type_name -> linktrial.v1.Requirement
 	0,  // 16: linktrial.v1.Requirement.outcome:type_name -> linktrial.v1.RequiredOutcome
-	18, // 17: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedValue
-	17, // 18: linktrial.v1.TreatmentSummary.delivery:type_name -> linktrial.v1.Delivery
-	1,  // 19: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	46, // 20: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
-	22, // 21: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
-	23, // 22: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
-	26, // 23: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
-	28, // 24: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
-	29, // 25: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
-	27, // 26: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	49, // 27: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	50, // 28: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
-	33, // 29: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	32, // 30: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
-	14, // 31: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
-	47, // 32: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
-	36, // 33: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
-	37, // 34: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
-	47, // 35: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
-	41, // 36: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
-	47, // 37: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
-	40, // 38: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
-	47, // 39: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
-	41, // 40: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
-	5,  // 41: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	8,  // 42: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	20, // 43: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	24, // 44: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	30, // 45: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	34, // 46: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
-	38, // 47: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
-	2,  // 48: linktrial.v1.ResultService.ListFormats:input_type -> linktrial.v1.ListFormatsRequest
-	42, // 49: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
-	44, // 50: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
-	6,  // 51: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	9,  // 52: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	21, // 53: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	25, // 54: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	31, // 55: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	35, // 56: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
-	39, // 57: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
-	3,  // 58: linktrial.v1.ResultService.ListFormats:output_type -> linktrial.v1.ListFormatsResponse
-	43, // 59: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
-	45, // 60: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
-	51, // [51:61] is the sub-list for method output_type
-	41, // [41:51] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	15, // 17: linktrial.v1.ProbeSummary.capacity:type_name -> linktrial.v1.CapacitySummary
+	19, // 18: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedValue
+	18, // 19: linktrial.v1.TreatmentSummary.delivery:type_name -> linktrial.v1.Delivery
+	1,  // 20: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
+	47, // 21: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	23, // 22: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
+	24, // 23: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
+	27, // 24: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
+	29, // 25: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
+	30, // 26: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
+	28, // 27: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
+	50, // 28: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	51, // 29: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	34, // 30: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
+	33, // 31: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
+	14, // 32: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
+	48, // 33: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	37, // 34: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
+	38, // 35: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
+	48, // 36: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
+	42, // 37: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
+	48, // 38: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
+	41, // 39: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
+	48, // 40: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
+	42, // 41: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
+	5,  // 42: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	8,  // 43: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	21, // 44: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	25, // 45: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	31, // 46: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	35, // 47: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
+	39, // 48: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
+	2,  // 49: linktrial.v1.ResultService.ListFormats:input_type -> linktrial.v1.ListFormatsRequest
+	43, // 50: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
+	45, // 51: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
+	6,  // 52: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	9,  // 53: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	22, // 54: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	26, // 55: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	32, // 56: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	36, // 57: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
+	40, // 58: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
+	3,  // 59: linktrial.v1.ResultService.ListFormats:output_type -> linktrial.v1.ListFormatsResponse
+	44, // 60: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
+	46, // 61: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
+	52, // [52:62] is the sub-list for method output_type
+	42, // [42:52] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -5131,15 +5356,16 @@ func file_linktrial_v1_result_proto_init() {
 	file_linktrial_v1_operator_proto_init()
 	file_linktrial_v1_result_proto_msgTypes[8].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[12].OneofWrappers = []any{}
-	file_linktrial_v1_result_proto_msgTypes[14].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[13].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[15].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   45,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

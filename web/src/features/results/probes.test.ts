@@ -60,4 +60,60 @@ describe('the table of probes', () => {
         .map((h) => h.text()),
     ).not.toContain('n')
   })
+  it('has a column of voice where a probe was speech', () => {
+    expect(
+      text(false)
+        .findAll('thead th')
+        .map((h) => h.text()),
+    ).not.toContain('MOS')
+    const speech = create(ProbeSummarySchema, { ...alone, mos: 4.05, rFactor: 80.6 })
+    const table = mount(ProbesTable, { props: { probes: [speech, beside], clock: '' } })
+    const rows = table.findAll('tbody tr')
+    expect(rows[0]!.text()).toContain('4.05')
+    expect(rows[1]!.text()).toContain('–')
+  })
+  it('has what a search found in a table of its own', () => {
+    const search = create(ProbeSummarySchema, {
+      probe: 'capacity',
+      label: 'Capacity',
+      measured: 2,
+      planned: 2,
+      delayMin: 0.03,
+      capacity: {
+        measured: 2,
+        maximum: 1_986_800,
+        mean: 1_986_200,
+        payload: 1_949_700,
+        bottleneck: 1_995_500,
+        lossShare: 0.001,
+        delayMean: 0.0363,
+        delayP95: 0.0369,
+        packetBytes: 1500,
+        largestPayload: 1472n,
+        unfinished: 1,
+      },
+    })
+    const table = mount(ProbesTable, { props: { probes: [alone, search], clock: '' } })
+    const tables = table.findAll('table')
+    expect(tables).toHaveLength(2)
+    expect(tables[0]!.text()).not.toContain('Capacity')
+    const cells = tables[1]!.findAll('tbody td').map((c) => c.text().replace(/\s/g, ' '))
+    expect(cells).toEqual([
+      '2',
+      '1986.8',
+      '1986.2',
+      '1949.7',
+      '1995.5',
+      '0.100 %',
+      '30.0',
+      '36.3',
+      '36.9',
+      '1500',
+      '1472',
+    ])
+    expect(tables[1]!.text()).toContain('1 of 2: the time was up')
+    const only = mount(ProbesTable, { props: { probes: [search], clock: '', single: true } })
+    expect(only.findAll('table')).toHaveLength(1)
+    expect(only.findAll('thead th').map((h) => h.text())).not.toContain('n')
+  })
 })

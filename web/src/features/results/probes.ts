@@ -24,8 +24,78 @@ const all: ProbeColumn[] = [
   { name: 'duplicated', title: 'Dup.', hint: 'further arrivals of one packet' },
 ]
 
-/** The columns of several trials, or of a single attempt. */
-export const probeColumns = (single?: boolean) => (single ? all.slice(1) : all)
+const mos: ProbeColumn = {
+  name: 'mos',
+  title: 'MOS',
+  hint: 'quality of voice by the E-model (ITU-T G.107), 1 to 4.4, with the fixed de-jitter buffer that suits the delays best',
+}
+
+/** The columns of several trials, or of a single attempt; that of voice where a probe was speech. */
+export function probeColumns(probes: ProbeSummary[], single?: boolean): ProbeColumn[] {
+  const columns = single ? all.slice(1) : all
+  return probes.some((p) => p.mos !== undefined) ? [...columns, mos] : columns
+}
+
+const searched: ProbeColumn[] = [
+  { name: 'n', title: 'n', hint: 'trials that found a capacity, of those planned' },
+  { name: 'maximum', title: 'Capacity', hint: 'most IP packets received in a sub-interval (RFC 9097), kbit/s' },
+  { name: 'mean', title: 'Mean', hint: 'received over the whole time at the rate found, kbit/s' },
+  { name: 'payload', title: 'Payload', hint: 'of the capacity, payload of UDP, kbit/s' },
+  { name: 'bottleneck', title: 'Bottleneck', hint: 'by the times between arrivals of packets that waited, kbit/s' },
+  { name: 'loss', title: 'Loss', hint: 'share of the packets at the rate found that did not arrive' },
+  { name: 'delayMin', title: 'Delay min', hint: 'least one-way delay of all packets, ms' },
+  { name: 'delayMean', title: 'Mean', hint: 'mean one-way delay at the rate found, ms' },
+  { name: 'delayP95', title: '95 %', hint: '95th percentile of the one-way delay at the rate found, ms' },
+  { name: 'packet', title: 'Packet', hint: 'length of the packets with the headers of IP and UDP, bytes' },
+  { name: 'largest', title: 'Largest', hint: 'largest payload of UDP that passes without fragments, bytes' },
+]
+
+/** The columns of searches for the capacity. */
+export const capacityColumns = (single?: boolean) => (single ? searched.slice(1) : searched)
+
+const kilobits = (bps: number | undefined) => (bps === undefined ? NOTHING : decimal(bps / 1e3, 2))
+
+export function capacityCell(p: ProbeSummary, column: string): string {
+  const c = p.capacity
+  if (!c) return NOTHING
+  switch (column) {
+    case 'n':
+      return ofAll(c.measured, p.planned)
+    case 'maximum':
+      return kilobits(c.maximum)
+    case 'mean':
+      return kilobits(c.mean)
+    case 'payload':
+      return kilobits(c.payload)
+    case 'bottleneck':
+      return kilobits(c.bottleneck)
+    case 'loss':
+      return percent(c.lossShare, 2)
+    case 'delayMin':
+      return ms(p.delayMin)
+    case 'delayMean':
+      return ms(c.delayMean)
+    case 'delayP95':
+      return ms(c.delayP95)
+    case 'packet':
+      return decimal(c.packetBytes, 0)
+    case 'largest':
+      return c.largestPayload ? String(c.largestPayload) : NOTHING
+  }
+  return ''
+}
+
+/** What a reader must know of a capacity. */
+export function capacityCaveats(p: ProbeSummary): string[] {
+  const out: string[] = []
+  if (p.capacity?.unfinished)
+    out.push(
+      `${p.capacity.unfinished} of ${p.capacity.measured}: the time was up before it was known to 1 %, it may be higher`,
+    )
+  if (p.capacity?.highest)
+    out.push(`${p.capacity.highest} of ${p.capacity.measured}: the highest rate was not too much, it may be higher`)
+  return out
+}
 
 /** A row's name: the probe, and what ran beside it. */
 export const probeName = (p: ProbeSummary) => (p.beside ? `${p.label} beside ${p.beside}` : `${p.label}, alone`)
@@ -62,6 +132,8 @@ export function probeCell(p: ProbeSummary, column: string): string {
       return ms(p.delayMax)
     case 'jitter':
       return ms(p.jitter)
+    case 'mos':
+      return p.mos === undefined ? NOTHING : decimal(p.mos, 2)
   }
   return ''
 }
