@@ -53,6 +53,15 @@ func (m *Machine) Check(ctx context.Context, now time.Time) error {
 	return m.checkClock(now)
 }
 
+// Installed reports whether a package has installed Linktrial's services on this machine.
+func (m *Machine) Installed(ctx context.Context) bool {
+	if _, err := os.Stat(m.at("/run/systemd/system")); err != nil {
+		return false
+	}
+	u, err := m.Manager.Unit(ctx, AgentUnit)
+	return err == nil && u.Loaded
+}
+
 // checkInstalled reports what a package would have installed and is not there.
 func (m *Machine) checkInstalled(ctx context.Context) error {
 	for _, name := range []string{OrchestratorUnit, AgentUnit} {

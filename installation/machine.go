@@ -90,6 +90,26 @@ func (m *Machine) StartAgent(ctx context.Context, s AgentSettings, ready func(co
 	return m.forgetToken(s)
 }
 
+// GiveToAgent makes the state folder of a node, which root has made, the agent's.
+func (m *Machine) GiveToAgent(node string) error {
+	uid, err := m.user(agentUser)
+	if err != nil {
+		return err
+	}
+	paths := []string{m.at(AgentData), filepath.Dir(m.NodeState(node))}
+	err = filepath.WalkDir(m.NodeState(node), func(path string, _ fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	})
+	for _, path := range paths {
+		err = errors.Join(err, os.Lchown(path, uid, -1))
+	}
+	if err != nil {
+		return fmt.Errorf("state folder of the agent: %w", err)
+	}
+	return nil
+}
+
 // forgetToken removes a token that has enrolled its node: nothing asks for it any more.
 func (m *Machine) forgetToken(s AgentSettings) error {
 	path := m.at(agentFile)

@@ -6,6 +6,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
@@ -28,6 +29,19 @@ func CheckName(name string) error {
 		return fmt.Errorf("name %q of a node, expected letters, digits, dots, hyphens and underscores, at most 63", name)
 	}
 	return nil
+}
+
+// NameOfHost makes the name of a host that of a node, "laptop" where nothing of it can be in
+// one.
+func NameOfHost(host string) string {
+	host, _, _ = strings.Cut(host, ".")
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, host), "-_")
+	return cmp.Or(strings.TrimRight(name[:min(len(name), 63)], "-_"), "laptop")
 }
 
 // NodeURI is how a certificate names an agent: linktrial://agent/NAME as a URI

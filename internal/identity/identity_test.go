@@ -197,3 +197,14 @@ func FuzzNodeOf(f *testing.F) {
 		}
 	})
 }
+
+func TestNameOfHost(t *testing.T) {
+	for host, want := range map[string]string{
+		"alpha": "alpha", "laptop-b.example.org": "laptop-b", "Laptop-2": "Laptop-2", "Olga's laptop": "Olga-s-laptop", "": "laptop", "...": "laptop", "-_-": "laptop", "_a_": "a", "Öl": "l",
+		strings.Repeat("x", 70): strings.Repeat("x", 63), strings.Repeat("x", 62) + "-y": strings.Repeat("x", 62),
+	} {
+		if got := NameOfHost(host); got != want || CheckName(got) != nil {
+			t.Errorf("%q: %q, expected %q", host, got, want)
+		}
+	}
+}

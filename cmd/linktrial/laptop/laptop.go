@@ -54,12 +54,13 @@ type calls struct {
 	base     string
 	operator linktrialv1connect.OperatorServiceClient
 	nodes    linktrialv1connect.NodeServiceClient
+	join     linktrialv1connect.JoinServiceClient
 }
 
 func (l *laptop) calls(base string) *calls {
 	l.trust()
 	h := client.HTTP()
-	return &calls{base: base, operator: client.New(base), nodes: linktrialv1connect.NewNodeServiceClient(h, base, connect.WithGRPC())}
+	return &calls{base: base, operator: client.New(base), nodes: linktrialv1connect.NewNodeServiceClient(h, base, connect.WithGRPC()), join: linktrialv1connect.NewJoinServiceClient(h, base, connect.WithGRPC())}
 }
 
 // node returns a node by its name; nil: it never registered.

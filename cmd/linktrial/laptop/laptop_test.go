@@ -25,7 +25,6 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/installation"
-	"linktrial/internal/identity"
 	"linktrial/internal/testkind"
 	"linktrial/plans"
 )
@@ -161,6 +160,9 @@ func TestLaptop(t *testing.T) {
 	b.expect(text, "pages        "+base, "node         alpha, client, no radio set up", pages[0]+"/welcome#lts_", "sudo linktrial start --radio INTERFACE")
 	if !regexp.MustCompile(`fingerprint  [0-9a-f]{64}\n`).MatchString(text) {
 		t.Errorf("no fingerprint:\n%s", text)
+	}
+	if !regexp.MustCompile(`sudo linktrial join [0-9]{4}-[a-z]+-[a-z]+\n`).MatchString(text) {
+		t.Errorf("no code to join by:\n%s", text)
 	}
 	if strings.Contains(text, "already") {
 		t.Errorf("it did not run before:\n%s", text)
@@ -478,18 +480,6 @@ func (s *services) Stop(context.Context, string) error { s.stopped++; return nil
 
 func (s *services) Unit(context.Context, string) (installation.Unit, error) {
 	return installation.Unit{Loaded: true, Active: "active"}, nil
-}
-
-func TestNodeName(t *testing.T) {
-	testkind.OfTest(t, testkind.Exact, "starts nothing")
-	for host, want := range map[string]string{
-		"alpha": "alpha", "alpha.example.org": "alpha", "Laptop-2": "Laptop-2", "my laptop": "my-laptop", "": "laptop", "...": "laptop", "-é-": "laptop", "_a_": "a",
-		strings.Repeat("x", 70): strings.Repeat("x", 63),
-	} {
-		if got := nodeName(host); got != want || identity.CheckName(got) != nil {
-			t.Errorf("%q: %q, expected %q", host, got, want)
-		}
-	}
 }
 
 func TestAddresses(t *testing.T) {

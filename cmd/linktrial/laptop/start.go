@@ -25,6 +25,7 @@ import (
 	"linktrial/internal/identity"
 	"linktrial/internal/portholder"
 	"linktrial/internal/radio"
+	"linktrial/internal/unit"
 )
 
 // wanted is what the flags of a start say; what they do not say stays as it is.
@@ -112,7 +113,7 @@ func (l *laptop) start(ctx context.Context, w wanted, s *setting.Settings) error
 	if err := l.machine.StartAgent(ctx, agent, l.agentReady(c, agent, &before.Agent)); err != nil {
 		return err
 	}
-	return l.say(base, agent)
+	return l.say(ctx, c, agent)
 }
 
 // check refuses what cannot be right whatever the state of the machine.
@@ -167,7 +168,7 @@ func (l *laptop) agent(w wanted, base string, before *installation.State) (insta
 	}
 	host, _ := os.Hostname() // a machine without a name has a node "laptop"
 	a.Orchestrator = cmp.Or(a.Orchestrator, base)
-	a.Name = cmp.Or(w.name, a.Name, nodeName(host))
+	a.Name = cmp.Or(w.name, a.Name, identity.NameOfHost(host))
 	a.Role = cmp.Or(w.role, a.Role, string(radio.RoleClient))
 	if w.device != "" {
 		a.Device, a.RadioAddress = w.device, w.address
@@ -185,18 +186,6 @@ func sameOrchestrator(one, base string) bool {
 	a, aerr := url.Parse(one)
 	b, berr := url.Parse(base)
 	return aerr == nil && berr == nil && a.Port() == b.Port() && client.AtThisMachine(a)
-}
-
-// nodeName makes the name of a host that of a node (RFC 1123 and more to [identity.CheckName]).
-func nodeName(host string) string {
-	host, _, _ = strings.Cut(host, ".")
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		if r < 0x80 && (r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') {
-			return r
-		}
-		return '-'
-	}, host), "-_")
-	return cmp.Or(name[:min(len(name), 63)], "laptop")
 }
 
 // portFree refuses a port that another program has.
@@ -251,8 +240,8 @@ func (l *laptop) token(ctx context.Context, c *calls, a installation.AgentSettin
 }
 
 // say prints where things are and what to do next.
-func (l *laptop) say(base string, a installation.AgentSettings) error {
-	pages, err := addresses(base, a.Device)
+func (l *laptop) say(ctx context.Context, c *calls, a installation.AgentSettings) error {
+	pages, err := addresses(c.base, a.Device)
 	if err != nil {
 		return err
 	}
@@ -280,6 +269,21 @@ func (l *laptop) say(base string, a installation.AgentSettings) error {
 	if a.RadioAddress == "" {
 		l.printf("Then name the radio: sudo linktrial start --radio INTERFACE --radio-address ADDRESS\n")
 	}
+	return l.sayCode(ctx, c)
+}
+
+// sayCode opens a code by which other laptops join, and prints it. Where only this machine
+// reaches the orchestrator none can.
+func (l *laptop) sayCode(ctx context.Context, c *calls) error {
+	if !strings.HasPrefix(c.base, "https://") {
+		return nil
+	}
+	res, err := c.join.OpenJoining(ctx, connect.NewRequest(&linktrialv1.OpenJoiningRequest{}))
+	if err != nil {
+		return client.Error(c.base, err)
+	}
+	l.printf("\nOther laptops join until %s, or until %d wrong tries, with:\n  sudo linktrial join %s\nSpoken: %s. Another code: sudo linktrial node code\n",
+		unit.Moment(res.Msg.Expires.AsTime()), res.Msg.Tries, res.Msg.Code, res.Msg.Spoken)
 	return nil
 }
 

@@ -19,23 +19,12 @@ import (
 	nodeidentity "linktrial/agents/identity"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/installation"
 	"linktrial/internal/discovery"
 	"linktrial/internal/identity"
 	"linktrial/internal/joincode"
+	"linktrial/internal/radio"
 )
-
-// joined is what a laptop has when it has joined.
-type joined struct {
-	Orchestrator string // URL
-	Name         string // of the node
-	StateDir     string
-}
-
-// afterJoin goes on where a laptop has joined.
-var afterJoin = func(_ context.Context, j joined) error {
-	fmt.Printf("This laptop has joined %s as %s. Start its agent:\n  linktrial agent --name %s --orchestrator %s --state %s --role … --radio-address …\n", j.Orchestrator, j.Name, j.Name, j.Orchestrator, j.StateDir)
-	return nil
-}
 
 // defaultPort is the orchestrator's, where --address has none.
 const defaultPort = "7700"
@@ -50,8 +39,10 @@ type joinCommand struct {
 	name     string
 	state    string
 	version  string
+	role     string
 	replace  bool
 	setClock bool
+	services *services // nil: a person starts the agent
 	// interfaces are those that are searched on; empty: all.
 	interfaces []string
 }
@@ -64,11 +55,12 @@ func newJoin(s *setting.Settings) *cobra.Command {
 		Short:   "Make this laptop a node of an orchestrator, by a code that was spoken",
 		Long: `Join finds the orchestrator on the networks of this laptop, shows it that both have the
 same code, and enrols this laptop as a node. Capitals, blanks and hyphens of the code do
-not matter. Who opens the code: 'linktrial node code', or the page Fleet.
+not matter. Who opens the code: 'linktrial start', 'linktrial node code', or the page Fleet.
 
-Nothing is kept where a step fails.`,
+On a laptop with the package it then starts the agent, now and after every boot. Nothing is
+kept where a step fails.`,
 		Example: `  linktrial join 4821-tango-river
-  linktrial join 4821 tango river --address 10.20.0.10 --name relay`,
+  linktrial join 4821 tango river --address 10.20.0.10 --name relay --role relay`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("expected the code: linktrial join 4821-tango-river")
@@ -81,6 +73,9 @@ Nothing is kept where a step fails.`,
 				return err
 			}
 			j.version = s.Version
+			if j.services, err = installed(cmd.Context()); err != nil {
+				return err
+			}
 			if err := j.complete(s.Data, cmd.Flags().Changed("name"), os.Hostname); err != nil {
 				return err
 			}
@@ -91,6 +86,7 @@ Nothing is kept where a step fails.`,
 	f.StringVar(&j.address, "address", "", "address of the orchestrator, HOST or HOST:PORT (default: search for it, 5 s)")
 	f.StringSliceVar(&j.interfaces, "interface", nil, "interface on which the orchestrator is searched for, such as eth0, so that nothing is sent on the radio's; can be given several times (default: all)")
 	f.StringVar(&j.name, "name", "", "name of this node (default: the name of this machine)")
+	f.StringVar(&j.role, "role", "", "client, relay or server, for the agent of a package (default: it gets one with its radio)")
 	f.BoolVar(&j.replace, "replace", false, "take the place of the node that has the name; its certificate ends")
 	f.StringVar(&j.state, "state", "", "the node's state folder (default: in the data folder, by the node's name)")
 	f.BoolVar(&j.setClock, "set-clock", false, "set this machine's clock by the orchestrator's where they differ by 10 minutes or more; needs root")
@@ -111,25 +107,24 @@ func (j *joinCommand) complete(data string, named bool, hostname func() (string,
 		if err != nil {
 			return fmt.Errorf("name of this machine: %w; give one with --name", err)
 		}
-		j.name = validName(host)
+		j.name = identity.NameOfHost(host)
 	}
 	if err := identity.CheckName(j.name); err != nil {
 		return fmt.Errorf("--name: %w", err)
 	}
+	if j.role != "" && !slices.Contains(radio.Roles, radio.Role(j.role)) {
+		return fmt.Errorf("--role %q, expected client, relay or server", j.role)
+	}
+	switch {
+	case j.services == nil && j.role != "":
+		return errors.New("--role is for the agent that a package has installed: give it to 'linktrial agent'")
+	case j.services != nil && j.state != "":
+		return errors.New("--state is for an agent that a person starts, and here a package has installed one")
+	case j.services != nil:
+		j.state = j.services.machine.NodeState(j.name)
+	}
 	j.state = cmp.Or(j.state, filepath.Join(data, "agents", j.name))
 	return nil
-}
-
-// validName is a machine's name made a node's.
-func validName(host string) string {
-	host, _, _ = strings.Cut(host, ".")
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '-'
-	}, host), "-_")
-	return cmp.Or(strings.TrimRight(name[:min(len(name), 63)], "-_"), "laptop")
 }
 
 // withPort is an address with the port, which may be missing.
@@ -186,7 +181,11 @@ func (j *joinCommand) run(ctx context.Context) error {
 	if err := enrolInto(ctx, j.state, got); err != nil {
 		return err
 	}
-	return afterJoin(ctx, joined{Orchestrator: got.Orchestrator, Name: j.name, StateDir: j.state})
+	if j.services != nil {
+		return j.services.start(ctx, installation.AgentSettings{Orchestrator: got.Orchestrator, Name: j.name, Role: j.role})
+	}
+	fmt.Printf("This laptop has joined %s as %s. Start its agent:\n  linktrial agent --name %s --orchestrator %s --state %s --role … --radio-address …\n", got.Orchestrator, j.name, j.name, got.Orchestrator, j.state)
+	return nil
 }
 
 func onTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
