@@ -2,7 +2,7 @@
 // package below. AgentService is for nodes; OperatorService, ControlService,
 // CatalogService, LibraryService, FleetService and LabService are for people and
 // scripts. rpc/results answers ResultService, rpc/people AccessService, rpc/trust
-// TrustService, rpc/enrol EnrolmentService and NodeService. rpc/reply has what
+// TrustService, rpc/enrol EnrolmentService and NodeService, rpc/day DayService. rpc/reply has what
 // several of them answer with.
 //
 // Handlers translate; what happens is decided in orchestrator/launch, campaign,

@@ -16,6 +16,7 @@ import (
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/library"
+	"linktrial/orchestrator/rpc/day"
 	"linktrial/orchestrator/rpc/enrol"
 	"linktrial/orchestrator/rpc/people"
 	"linktrial/orchestrator/rpc/reply"
@@ -50,6 +51,10 @@ type Config struct {
 	// DatabaseLost returns since when the database does not answer, zero while it does;
 	// nil: that is not known.
 	DatabaseLost func() time.Time
+	// DayFolder is where archives of days are made; empty: none can be made. Backup writes
+	// a backup into a file, and returns the fingerprint of the key that signs it.
+	DayFolder string
+	Backup    func(ctx context.Context, out string) (fingerprint string, err error)
 	// Delivered hears of every delivery: how it ended ("stored", "refused", "over-bound" or
 	// "failed") and how long it took. It can be nil.
 	Delivered func(outcome string, took time.Duration)
@@ -85,10 +90,14 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	opts = append(opts, request.Options()...)
 	path, handler := linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, append([]connect.HandlerOption{connect.WithInterceptors(cfg.Authority.Guard())}, opts...)...)
 	mux.Handle(path, cfg.Authority.Nodes(handler)) // before a byte of the request is read
-	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg, values}, opts...))
+	operator := &operators{cfg, values}
+	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(operator, opts...))
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewResultServiceHandler(values, opts...))
 	mux.HandleFunc("GET "+results.DownloadPath, values.Download)
+	ends := day.New(day.Config{Store: cfg.Store, Operator: operator, Results: values, Folder: cfg.DayFolder, Backup: cfg.Backup, Version: cfg.Version, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})
+	mux.Handle(linktrialv1connect.NewDayServiceHandler(ends, opts...))
+	mux.HandleFunc("GET "+day.DownloadPath, ends.Download)
 	mux.Handle(linktrialv1connect.NewLibraryServiceHandler(&plans{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&fleetCalls{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewLabServiceHandler(&lab{cfg}, opts...))

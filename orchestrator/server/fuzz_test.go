@@ -47,6 +47,7 @@ func FuzzAccessService(f *testing.F)    { fuzzService(f, "AccessService") }
 func FuzzAgentService(f *testing.F)     { fuzzService(f, "AgentService") }
 func FuzzCatalogService(f *testing.F)   { fuzzService(f, "CatalogService") }
 func FuzzControlService(f *testing.F)   { fuzzService(f, "ControlService") }
+func FuzzDayService(f *testing.F)       { fuzzService(f, "DayService") }
 func FuzzEnrolmentService(f *testing.F) { fuzzService(f, "EnrolmentService") }
 func FuzzFleetService(f *testing.F)     { fuzzService(f, "FleetService") }
 func FuzzJoinService(f *testing.F)      { fuzzService(f, "JoinService") }

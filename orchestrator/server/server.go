@@ -17,6 +17,7 @@ import (
 
 	"linktrial/internal/service"
 	"linktrial/internal/watchdog"
+	"linktrial/orchestrator/backup"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/fleet"
@@ -164,9 +165,20 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	if cfg.DataDir != "" {
+		services.DayFolder, services.Backup = filepath.Join(cfg.DataDir, "closed-day"), backupOf(cfg, keys)
+	}
 	s.hosts = s.openHosts(cfg)
 	s.serve(s.routes(cfg, services, m))
 	return nil
+}
+
+// backupOf writes backups of this orchestrator while it works.
+func backupOf(cfg Config, keys *signing.Keyring) func(ctx context.Context, out string) (string, error) {
+	return func(ctx context.Context, out string) (string, error) {
+		_, err := backup.Create(ctx, backup.Source{DataDir: cfg.DataDir, DatabaseURL: cfg.DatabaseURL}, out, cfg.Version, time.Now(), keys)
+		return keys.Fingerprint(), err
+	}
 }
 
 // openStore starts the private database where none is given, and opens the store.

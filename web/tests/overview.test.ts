@@ -186,3 +186,28 @@ test('a paused run and a lost node are named while they last', async () => {
   )
   expect(troubles).toEqual([])
 })
+
+test('the day is closed with one button, and what is under way is named', async () => {
+  const open = await start('still-open', '4 MiB', 4)
+  const page = await s.open('/')
+  await page.getByRole('button', { name: 'Close the day' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Date').waitFor()
+  await dialog.getByLabel('Time zone').waitFor()
+  await clean(page)
+  await shot(page, 'overview-close-day')
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    dialog.getByRole('button', { name: 'Close the day' }).click(),
+  ])
+  expect(file.suggestedFilename()).toMatch(/^linktrial-day-\d{4}-\d\d-\d\d\.zip$/)
+  await dialog.getByRole('heading', { name: 'Not complete' }).waitFor()
+  await dialog.getByText(new RegExp(`Run ${open}-1 of still-open is not over`)).waitFor()
+  await dialog.getByRole('link', { name: 'behind' }).waitFor()
+  await dialog.getByText('Write down the fingerprint').waitFor()
+  await clean(page)
+  await everyWidth(page, 'overview-day-closed')
+  await dialog.getByRole('button', { name: 'Done' }).click()
+  await until('the campaign is aborted', () => s.linktrial('run', 'abort', open, '--reason', 'the test has ended'))
+  expect(troubles).toEqual([])
+})

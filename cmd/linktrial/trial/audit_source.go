@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"linktrial/internal/faultlog"
 	"linktrial/orchestrator/report/audit"
 	"linktrial/orchestrator/report/render"
+	"linktrial/orchestrator/rpc/evidence"
 )
 
 // AuditRequest says what is audited, and where its files are.
@@ -213,8 +213,8 @@ func findJournals(folders, runs []string) (map[string][]audit.Journal, error) {
 
 // gather brings together what one run is audited by.
 func (s *auditSource) gather(ctx context.Context, id string, journals []audit.Journal) (*audit.Run, error) {
-	s.req.Progress(fmt.Sprintf("run %s: reading what the orchestrator has", id))
-	run, err := s.run(ctx, id)
+	source := &evidence.Source{Operator: s.operator, Results: s.result, Progress: s.req.Progress}
+	run, err := source.Run(ctx, id)
 	if err != nil {
 		return nil, client.Error(s.base, err)
 	}
@@ -223,89 +223,14 @@ func (s *auditSource) gather(ctx context.Context, id string, journals []audit.Jo
 		run.Faults = faultlog.OfRun(s.faults, id)
 	}
 	if run.Ended() {
-		err = s.addValues(ctx, run)
+		err = s.addExports(ctx, run)
 	}
 	return run, err
 }
 
-// run reads a run as the orchestrator has it.
-func (s *auditSource) run(ctx context.Context, id string) (*audit.Run, error) {
-	res, err := s.operator.GetRun(ctx, connect.NewRequest(&linktrialv1.GetRunRequest{RunId: id}))
-	if err != nil {
-		return nil, err
-	}
-	parts, err := s.result.ListRecords(ctx, connect.NewRequest(&linktrialv1.ListRecordsRequest{RunId: id}))
-	if err != nil {
-		return nil, err
-	}
-	r := res.Msg.Run
-	out := &audit.Run{ID: r.Id, State: stateName(r.State), Message: r.Message, TrialsEnded: int(r.TrialsEnded), TrialsNotNeeded: int(r.TrialsNotNeeded), AttemptsFailed: int(r.AttemptsFailed),
-		Sheet: res.Msg.Sheet, SheetHash: r.SheetHash, Records: s.records(ctx, id)}
-	for _, j := range parts.Msg.Journals {
-		out.Parts = append(out.Parts, audit.Part{Node: j.Node, Role: j.Role, Committed: j.CommittedSeq, Ended: j.Ended, EndReason: j.EndReason})
-	}
-	for _, t := range res.Msg.Trials {
-		x := audit.Trial{Trial: int(t.Trial), Iteration: int(t.Iteration), Treatment: t.Treatment, Verdict: t.Verdict, NotNeeded: t.NotNeeded}
-		for _, a := range t.Attempts {
-			x.Attempts = append(x.Attempts, attemptOf(a))
-		}
-		out.Trials = append(out.Trials, x)
-	}
-	return out, nil
-}
-
-func stateName(s linktrialv1.RunState) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "RUN_STATE_"))
-}
-
-func attemptOf(a *linktrialv1.AttemptRow) audit.Attempt {
-	x := audit.Attempt{Attempt: int(a.Attempt), Verdict: a.Verdict, Reason: a.Reason, Started: a.Started.AsTime(), Rate: a.ThroughputBytesPerSecond}
-	for _, c := range a.Control {
-		x.Control = append(x.Control, audit.ControlCount{Role: c.Role, Packets: c.Packets, Bytes: c.Bytes, Unknown: c.Unknown})
-	}
-	if m := a.Mark; m != nil {
-		x.Mark = &audit.Mark{By: m.By, Reason: m.Reason, Verdict: m.JournalVerdict, VerdictReason: m.JournalReason}
-	}
-	return x
-}
-
-// records reads the store's records of a node's journal, page by page.
-func (s *auditSource) records(ctx context.Context, run string) func(node string, bodies bool) iter.Seq2[audit.StoredRecord, error] {
-	return func(node string, bodies bool) iter.Seq2[audit.StoredRecord, error] {
-		return func(yield func(audit.StoredRecord, error) bool) {
-			for after := int64(0); ; {
-				page, err := s.result.ListRecords(ctx, connect.NewRequest(&linktrialv1.ListRecordsRequest{RunId: run, Node: node, AfterSeq: after, Bodies: bodies}))
-				if err != nil {
-					yield(audit.StoredRecord{}, err)
-					return
-				}
-				if len(page.Msg.Records) == 0 {
-					return
-				}
-				for _, r := range page.Msg.Records {
-					x := audit.StoredRecord{Seq: r.Seq, Type: r.Type, At: r.At.AsTime(), Body: []byte(r.BodyJson)}
-					copy(x.SHA256[:], r.Sha256)
-					if !yield(x, nil) {
-						return
-					}
-					after = r.Seq
-				}
-				s.req.Progress(fmt.Sprintf("run %s: %d records of node %s", run, after, node))
-			}
-		}
-	}
-}
-
-// addValues adds what pages show, and exported files.
-func (s *auditSource) addValues(ctx context.Context, run *audit.Run) error {
-	s.req.Progress(fmt.Sprintf("run %s: reading values and exports", run.ID))
-	res, err := s.result.Summarize(ctx, connect.NewRequest(&linktrialv1.SummarizeRequest{Ids: []string{run.ID}, Points: true}))
-	if err != nil {
-		return client.Error(s.base, err)
-	}
-	for _, r := range res.Msg.Runs {
-		run.Summary = summaryOf(r)
-	}
+// addExports adds exported files.
+func (s *auditSource) addExports(ctx context.Context, run *audit.Run) error {
+	s.req.Progress(fmt.Sprintf("run %s: reading exports", run.ID))
 	for _, name := range audit.ExportNames {
 		// Rows can take long to make: their files are read where a folder has them.
 		if f := render.OfFile(name); f.Source == render.FromDataset {
@@ -342,17 +267,4 @@ func (s *auditSource) export(ctx context.Context, run, format string) ([]byte, e
 	defer in.close()
 	content, err := io.ReadAll(in)
 	return content, client.Error(s.base, err)
-}
-
-func summaryOf(r *linktrialv1.RunSummary) *audit.Summary {
-	out := &audit.Summary{}
-	for _, t := range r.Treatments {
-		out.Treatments = append(out.Treatments, audit.TreatmentSummary{Name: t.Name, Planned: int(t.Planned), Valid: int(t.Valid), Failed: int(t.Failed),
-			Average: t.Average, SD: t.Sd, Min: t.Min, Max: t.Max})
-	}
-	p := r.Points
-	for i := range p.GetTrial() {
-		out.Points = append(out.Points, audit.Point{Trial: int(p.Trial[i]), Attempt: int(p.Attempt[i]), Rate: p.Throughput[i], Counts: p.Counts[i]})
-	}
-	return out
 }

@@ -27,7 +27,7 @@ import (
 func newPlanExplain(s *setting.Settings) *cobra.Command {
 	var asked powerFlags
 	cmd := &cobra.Command{
-		Use:   "explain FILE",
+		Use:   "explain PLAN",
 		Short: "Show the run sheets: every trial in order, how long it will take, and what the plan can find",
 		Long: `Explain compiles a plan, without an orchestrator, and prints its run sheets: every
 trial in the order in which it will run. TRIAL is the number that 'linktrial run exclude',
@@ -43,7 +43,9 @@ settings that have the same two treatments. Where there are none, --spread is as
 
 Of a run with a rule to stop by, explain prints when the rule looks and how many iterations a
 comparison takes by it on average. Its sheet and the estimates are of all iterations, and so
-at most what it takes.`,
+at most what it takes.
+
+` + namedPlan,
 		Example: `  linktrial plan explain plans/quickstart.yaml
   linktrial plan explain plans/breedy-2015.yaml --spread-of results.json --effect 10%`,
 		Args: cobra.ExactArgs(1),

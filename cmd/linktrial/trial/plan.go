@@ -82,7 +82,7 @@ const askTime = 5 * time.Second
 // orchestrator's catalogue: it is asked where the plan names some that are not here. by says
 // for people whose answer it is, or why only this program was asked.
 func compileAnywhere(ctx context.Context, s *setting.Settings, file string) (sheets []*runsheet.Sheet, by string, err error) {
-	text, name, err := ReadPlan(file)
+	text, name, err := readNamed(ctx, s, file, os.Stderr)
 	if err != nil {
 		return nil, "", err
 	}
@@ -132,12 +132,15 @@ func folders(catalog []string) string {
 
 func newPlanCheck(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "check FILE",
+		Use:   "check PLAN",
 		Short: "Check a plan and list all its errors, with line and column",
-		Long: `Check reads a plan from FILE, or from standard input where FILE is "-". Where the plan names
-a radio or a topology that neither this program nor a folder of --catalog has, the
-orchestrator is asked, whose catalogue may have it.`,
+		Long: `Check reads a plan and lists its errors. Where it names a radio or a topology that neither
+this program nor a folder of --catalog has, the orchestrator is asked, whose catalogue may
+have it.
+
+` + namedPlan,
 		Example: `  linktrial plan check plans/quickstart.yaml
+  linktrial plan check evening
   linktrial plan check - < plans/quickstart.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -42,7 +42,7 @@ do about it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Nodes = args
 			if file != "" {
-				text, name, err := ReadPlan(file)
+				text, name, err := readNamed(cmd.Context(), s, file, os.Stderr)
 				if err != nil {
 					return err
 				}
@@ -70,7 +70,7 @@ do about it.`,
 	f := cmd.Flags()
 	f.StringVar(&req.Topology, "topology", "", "topology: each of its roles must have a node")
 	f.StringVar(&req.Radio, "radio", "", "radio profile: packets of its MTU must pass")
-	f.StringVar(&file, "plan", "", "file of a plan: a small transfer of each of its treatments is carried, and its radio and its topology with the most nodes are checked")
+	f.StringVar(&file, "plan", "", "a plan, by its file or its name at the orchestrator: a small transfer of each of its treatments is carried, and its radio and its topology with the most nodes are checked")
 	return cmd
 }
 

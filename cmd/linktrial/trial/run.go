@@ -66,18 +66,21 @@ func newRunStart(s *setting.Settings) *cobra.Command {
 	var detach, confirm, without bool
 	var nodes int
 	cmd := &cobra.Command{
-		Use:   "start FILE",
+		Use:   "start PLAN",
 		Short: "Start the runs of a plan on the connected nodes, and watch them",
 		Long: `Start hands a plan to the orchestrator, which runs it on the connected nodes, shows
 every trial as it ends, and prints the results. Interrupting it ends only the view:
 the runs continue. A treatment that the nodes cannot run is left out; the exit code is
-then 1, unless the plan gives a reason for it with missing.`,
+then 1, unless the plan gives a reason for it with missing.
+
+` + namedPlan,
 		Example: `  linktrial run start plans/quickstart.yaml
+  linktrial run start quickstart                        # the plan of that name at the orchestrator
   linktrial run start plans/quickstart.yaml --nodes 3 --name evening
   linktrial run start plans/quickstart.yaml --detach    # prints the campaign's identity`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, file, err := ReadPlan(args[0])
+			text, file, err := readNamed(cmd.Context(), s, args[0], os.Stderr)
 			if err != nil {
 				return err
 			}

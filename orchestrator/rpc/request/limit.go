@@ -40,6 +40,7 @@ var limits = map[string]map[string]int{
 		"SaveProfile":  planLimit,
 	}),
 	"ControlService":   usual("PauseRun", "ResumeRun", "AbortRun", "SkipTrial", "RepeatTrial", "ExcludeAttempt", "IncludeAttempt", "ContinueRun", "ListCommands"),
+	"DayService":       usual("CloseDay", "CloseDayWithBackup"),
 	"EnrolmentService": usual("Enrol", "Renew"),
 	"FleetService":     usual("StartPreflight", "GetPreflight", "Links"),
 	"JoinService":      usual("OpenJoining", "GetJoining", "CloseJoining", "BeginJoin", "FinishJoin"),

@@ -55,6 +55,8 @@ var procedures = map[string]map[string]rule{
 		"ListCommands": see,
 		"PauseRun":     direct, "ResumeRun": direct, "AbortRun": direct, "SkipTrial": direct, "RepeatTrial": direct, "ExcludeAttempt": direct, "IncludeAttempt": direct, "ContinueRun": direct,
 	},
+	// A backup has the orchestrator's keys.
+	"DayService":       {"CloseDay": direct, "CloseDayWithBackup": manage},
 	"EnrolmentService": {"Enrol": node, "Renew": node},
 	"FleetService":     {"GetPreflight": see, "Links": see, "StartPreflight": direct},
 	// Who joins has no login yet; the code is what it shows.

@@ -4,6 +4,7 @@ import { Code, ConnectError, createClient, type Interceptor } from '@connectrpc/
 import { createConnectTransport } from '@connectrpc/connect-web'
 import { AccessService } from '@/gen/linktrial/v1/access_pb'
 import { CatalogService, LabService } from '@/gen/linktrial/v1/lab_pb'
+import { DayService } from '@/gen/linktrial/v1/day_pb'
 import { ControlService } from '@/gen/linktrial/v1/control_pb'
 import { NodeService } from '@/gen/linktrial/v1/enrol_pb'
 import { FleetService } from '@/gen/linktrial/v1/fleet_pb'
@@ -104,6 +105,7 @@ const transport = createConnectTransport({
 
 export const access = createClient(AccessService, transport)
 export const operator = createClient(OperatorService, transport)
+export const days = createClient(DayService, transport)
 export const control = createClient(ControlService, transport)
 export const results = createClient(ResultService, transport)
 export const library = createClient(LibraryService, transport)
