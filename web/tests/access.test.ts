@@ -1,5 +1,7 @@
 // People in a browser: the first admin, logging in and back to where one was,
 // what each role may, a session that ends under a plan that is being written.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { clean, shot, shotBoth, type Station, station, troubles, until } from './harness'
@@ -32,11 +34,32 @@ test('before there is an admin the login page says how to make one', async () =>
   await page.getByText('Nobody can log in yet').waitFor()
   await clean(page)
   await shotBoth(page, 'login-first')
-  expect(s.linktrialWith(`${secret}\n`, 'user', 'add', 'anna', '--role', 'admin', '--password-stdin')).toContain(
-    'anna is an admin now',
-  )
-  await page.reload()
-  await page.getByText('Only users of this orchestrator can log in').waitFor()
+  // The page of the link that 'linktrial start' prints.
+  await page.goto(`${s.url}/welcome`)
+  await page.getByText('This link is not complete').waitFor()
+  await page.goto('about:blank')
+  await page.goto(`${s.url}/welcome#${readFileSync(join(s.data, 'setup-token'), 'utf8').trim()}`)
+  await page.getByText('Make the first admin, who adds the others').waitFor()
+  await clean(page)
+  await shotBoth(page, 'welcome')
+  const made = page.getByRole('button', { name: 'Make the first admin' })
+  await page.getByLabel('Name', { exact: true }).fill('anna')
+  await page.getByLabel('Password', { exact: true }).fill(secret)
+  await page.getByLabel('Password again').fill('another one')
+  await made.click()
+  await page.getByText('The two passwords are different.').waitFor()
+  await page.getByLabel('Password again').fill(secret)
+  await made.click()
+  await page.getByRole('link', { name: 'Account of anna' }).waitFor()
+  expect(new URL(page.url()).pathname).toBe('/')
+  // The link is good once.
+  const other = await s.open('/welcome#lts_x')
+  await other.getByText('There is an admin already').waitFor()
+  await clean(other)
+  await other.getByRole('link', { name: 'log in' }).click()
+  await other.getByText('Only users of this orchestrator can log in').waitFor()
+  await other.close()
+  await page.close()
 })
 
 test('logging in leads back to where one wanted to be', async () => {
