@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"linktrial/agents/radioset"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/atomicfile"
@@ -20,9 +21,16 @@ type agent struct {
 	node
 	runs        map[string]*run // guarded by the node's mutex, as the next two
 	preflightID string          // preflight that was begun last
+	orderID     string          // of radios that was begun last
 	open        *openTransfers  // of a preflight, where this node listens for them; nil: none
 	pruned      bool            // runs that were stored long ago are removed; of watchClock alone
 	running     sync.WaitGroup
+	again       context.CancelCauseFunc // ends this start of the agent
+
+	radios *radioset.Keeper // that people set up; nil: none can be, as in a lab
+	fixed  string           // why none can be set up; empty: one can
+	// shown are the interfaces that the call under way tells of. Of the session's loop.
+	shown *linktrialv1.InterfaceList
 }
 
 // openTransfers is the part of a node that listens, between two requests of a preflight.

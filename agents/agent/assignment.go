@@ -60,6 +60,7 @@ const maxRefused = 20
 // reports whether it refuses a part of the answer: nothing of that is used, and nothing
 // of it is kept.
 func (a *agent) applyAssignments(ctx context.Context, r session.Answer) (refused bool) {
+	a.interfacesTold()
 	var open []*linktrialv1.Assignment
 	var faults []fault
 	listed := map[string]bool{}
@@ -79,6 +80,7 @@ func (a *agent) applyAssignments(ctx context.Context, r session.Answer) (refused
 			a.applyRun(ctx, as, s)
 		}
 		a.preflight(ctx, as)
+		a.orderRadio(ctx, as.RadioOrder)
 	}
 	a.noteRefused(faults)
 	if len(faults) > 0 || len(open) == 0 || !complete {

@@ -44,6 +44,7 @@ type Config struct {
 	// telemetry; empty: from the radio's profile, and an emulated radio is not
 	// read.
 	RadioHost string
+	setUp     bool // a person set up the radio with the node connected: no flag names it
 	// PowerSupplies is where the kernel lists the node's batteries; empty: its own folder.
 	PowerSupplies string
 	// Place overrides the place of the trials in provenance. Empty: [journal.PlaceEmulated]

@@ -22,6 +22,7 @@
 //   - identity: the node's certificate
 //   - health: what the node tells of itself between runs
 //   - assignment: what the orchestrator wants, and whether to believe it
+//   - setup: the radios that people set up on the node
 //   - transfers, preflight: preflights
 //   - agent: the runs, from their first assignment until they are stored
 //

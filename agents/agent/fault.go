@@ -85,9 +85,9 @@ func (n *node) noteWaiting(why string) {
 
 // checkRadio says why the radios cannot be used as they are now, and logs it once.
 func (n *node) checkRadio() string {
-	fault := radioFault(n.cfg.Device, n.cfg.RadioAddress)
+	fault := radioFault(n.cfg.Device, n.cfg.RadioAddress, n.cfg.setUp)
 	for _, m := range n.cfg.More {
-		fault = cmp.Or(fault, radioFault(m.Device, m.Address))
+		fault = cmp.Or(fault, radioFault(m.Device, m.Address, n.cfg.setUp))
 	}
 	if fault == "" && n.cfg.RadioControl == "" { // a lab looks after its radios itself
 		fault = n.interfaceFault()
@@ -146,8 +146,8 @@ func (n *node) radioFaults() (out []executor.InterfaceFault) {
 }
 
 // radioFault says why the radio cannot be used as it is now; empty: it can. The radio
-// may be plugged in later, so the agent starts without it.
-func radioFault(device, address string) string {
+// may be plugged in later, so the agent starts without it. setUp: no flag names it.
+func radioFault(device, address string, setUp bool) string {
 	if device == "" {
 		return ""
 	}
@@ -157,6 +157,9 @@ func radioFault(device, address string) string {
 		all, _ := net.Interfaces() // none are named then
 		for _, i := range all {
 			names = append(names, i.Name)
+		}
+		if setUp {
+			return fmt.Sprintf("the radio's interface %s is gone; there are %s: connect it, and it is set up again, or set up another one", device, strings.Join(names, ", "))
 		}
 		return fmt.Sprintf("there is no network interface %s, which --device or --more-radio names; there are %s: connect the radio, or start the agent with another one", device, strings.Join(names, ", "))
 	}
@@ -179,6 +182,9 @@ func radioFault(device, address string) string {
 	have := "it has none"
 	if len(found) > 0 {
 		have = "it has " + strings.Join(found, ", ")
+	}
+	if setUp {
+		return fmt.Sprintf("the radio's interface %s does not have its address %s; %s: something has changed it; set the radio up again", device, address, have)
 	}
 	return fmt.Sprintf("interface %s does not have the address %s, which --radio-address or --more-radio names; %s: add it with %s, or start the agent with another one", device, address, have, netif.HowToAdd(want, device))
 }

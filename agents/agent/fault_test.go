@@ -38,14 +38,14 @@ func TestBadFlags(t *testing.T) {
 
 // A radio that is not there yet is named, with what there is and what to do.
 func TestRadioFault(t *testing.T) {
-	require.Empty(t, radioFault("lo", "127.0.0.1"))
-	require.Empty(t, radioFault("lo", ""))
-	require.Empty(t, radioFault("lo", "::1%lo"))
-	require.Empty(t, radioFault("", "10.0.0.1"))
-	missing := radioFault("nope0", "10.0.0.1")
+	require.Empty(t, radioFault("lo", "127.0.0.1", false))
+	require.Empty(t, radioFault("lo", "", false))
+	require.Empty(t, radioFault("lo", "::1%lo", false))
+	require.Empty(t, radioFault("", "10.0.0.1", false))
+	missing := radioFault("nope0", "10.0.0.1", false)
 	require.Contains(t, missing, "no network interface nope0")
 	require.Contains(t, missing, "there are lo")
-	other := radioFault("lo", "10.255.255.1")
+	other := radioFault("lo", "10.255.255.1", false)
 	require.Contains(t, other, "interface lo does not have the address 10.255.255.1")
 	require.Contains(t, other, "it has 127.0.0.1")
 }

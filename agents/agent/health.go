@@ -62,6 +62,7 @@ func (a *agent) addStatus(r *linktrialv1.PollRequest) {
 	}
 	a.addTelemetry(r)
 	a.addFaults(r)
+	a.addInterfaces(r)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.clock.at.IsZero() {

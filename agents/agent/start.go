@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +25,24 @@ import (
 // that were unfinished when an earlier start ended are resumed at once,
 // whether or not the orchestrator can be reached.
 func Run(ctx context.Context, cfg Config) error {
+	loop := watchdog.NewLoop("the loop that speaks with the orchestrator")
+	cfg.Service.Watch(loop)
+	instance := rand.Text() // of all of them: to the orchestrator it is one agent
+	for {
+		if err := runOnce(ctx, cfg, loop, instance); !errors.Is(err, errOtherRadio) || ctx.Err() != nil {
+			if errors.Is(err, errOtherRadio) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// runOnce is [Run] until the node has other radios: it returns errOtherRadio then, and what
+// follows is as after a restart of the program.
+func runOnce(ctx context.Context, cfg Config, loop *watchdog.Loop, instance string) error {
+	ctx, again := context.WithCancelCause(ctx)
+	defer again(nil)
 	a, release, err := start(ctx, cfg)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -32,9 +51,8 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer release()
-	loop := watchdog.NewLoop("the loop that speaks with the orchestrator")
+	a.again = again
 	cfg.Service.Ready("started; the node enrols where it has no certificate")
-	cfg.Service.Watch(loop)
 	// First: enrolment brings the keys to trust.
 	id, err := a.identity(ctx)
 	if err != nil {
@@ -51,13 +69,16 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	a.incarnation = folder + "/" + rand.Text()
+	a.incarnation = folder + "/" + instance
 	a.session, err = session.New(session.Config{
 		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: a.incarnation, Logger: a.cfg.Logger,
 		Clock: a.cfg.Clock, Loop: loop, Status: cfg.Service.Status,
 		Disk:      func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
 		AddStatus: a.addStatus, Keys: a.learnKeys,
-		Registered: func(r *linktrialv1.RegisterResponse, challenge []byte) { a.learnRadio(r.Radio, challenge) },
+		Registered: func(r *linktrialv1.RegisterResponse, challenge []byte) {
+			a.interfacesTold()
+			a.learnRadio(r.Radio, challenge)
+		},
 		Refused: func(run string, err error) {
 			a.addFault(fault{run, fmt.Sprintf("the orchestrator refuses the node's journal: %v; the journal is kept in %s on the node", err, filepath.Dir(JournalPath(cfg.StateDir, run)))})
 		},
@@ -95,8 +116,14 @@ func Run(ctx context.Context, cfg Config) error {
 	if id != nil {
 		a.running.Go(func() { a.watchIdentity(ctx, id) })
 	}
+	if a.radios != nil {
+		a.running.Go(func() { a.watchRadios(ctx) })
+	}
 	a.session.Run(ctx, func() *linktrialv1.RegisterRequest { return a.registration(ctx) }, func(r session.Answer) bool { return a.applyAssignments(ctx, r) })
 	a.running.Wait()
+	if cause := context.Cause(ctx); errors.Is(cause, errOtherRadio) {
+		return cause
+	}
 	return nil
 }
 
@@ -148,7 +175,13 @@ func start(ctx context.Context, cfg Config) (*agent, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &agent{node: node{cfg: cfg, slot: make(chan struct{}, 1), radioOnly: radioonly.New(cfg.Name, cfg.Device)}, runs: map[string]*run{}}
+	a := &agent{node: node{cfg: cfg, slot: make(chan struct{}, 1)}, runs: map[string]*run{}}
+	if err := a.openRadios(ctx); err != nil {
+		release()
+		return nil, nil, err
+	}
+	cfg = a.cfg
+	a.radioOnly = radioonly.New(cfg.Name, cfg.Device)
 	a.radio = &radioPoller{idle: a.cfg.poller(nil, nil, nil)}
 	var closeDrivers func()
 	if a.runner, closeDrivers, err = openDrivers(ctx, cfg, a.radioOnly); err != nil {
@@ -181,6 +214,7 @@ func (a *agent) registration(ctx context.Context) *linktrialv1.RegisterRequest {
 	r.Kernel, _ = provenance.Kernel()
 	r.DiskFreeBytes, _ = journal.FreeBytes(a.cfg.StateDir)
 	a.addLab(ctx, r)
+	a.registerInterfaces(ctx, r)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.drivers {

@@ -40,6 +40,23 @@ func Duplicate(ctx context.Context, r *Radio) (mac string, err error) {
 	return found.String(), err
 }
 
+// Taken is [Duplicate] for an address that the radio's interface does not have yet: it is
+// asked for before it is used (RFC 5227, section 2.1). An interface without a carrier has
+// nobody to ask.
+func Taken(ctx context.Context, r *Radio) (mac string, err error) {
+	s, err := Read(r)
+	if err != nil || !s.There || !s.Up || !s.Carrier || !s.Resolves || s.Addressed {
+		return "", err
+	}
+	l, err := listen(s.Index, r)
+	if err != nil {
+		return "", err
+	}
+	defer l.close()
+	found, err := l.ask(ctx)
+	return found.String(), err
+}
+
 // asks reports whether machines on the link can be asked for the radio's address.
 func (s *State) asks(r *Radio) bool {
 	return s.usable() && s.Resolves && r.Address.IsValid()

@@ -17,7 +17,7 @@ import (
 )
 
 // layered packages list their files in doc.go from the top down.
-var layered = []string{"agents/agent", "executor", "orchestrator/report", "protocols/haul/core"}
+var layered = []string{"agents/agent", "agents/radioset", "executor", "orchestrator/report", "protocols/haul/core"}
 
 // TestFilesCallDownward holds that no file of a layered package uses a function,
 // method, type, variable or constant of one that its doc.go lists above it.

@@ -102,6 +102,7 @@ var allowed = map[string][]string{
 	"agents/packettimes/":      {"executor", "executor/runsheet", "internal/"},
 	"agents/netif/":            {"agents/netif/settings", "agents/radioonly", "executor/", "internal/"},
 	"agents/netif/settings/":   {},
+	"agents/radioset/":         {"agents/netif", "api/gen/", "internal/"},
 	"agents/host/":             {"executor/journal", "internal/"},
 	"agents/telemetry/":        {"executor/journal", "internal/"},
 	"agents/radiolink/":        {"executor", "internal/"},

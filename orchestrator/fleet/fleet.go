@@ -79,6 +79,11 @@ type Fleet struct {
 	health  map[string]Health
 	active  *preflight
 	stopped bool
+	// By node, in memory alone: nodes tell again of their interfaces and radios as they
+	// register, and keep the radios themselves.
+	interfaces map[string]*linktrialv1.InterfaceList
+	radios     map[string]*linktrialv1.RadioState
+	orders     map[string]*order
 }
 
 // Errors that callers branch on.
@@ -115,7 +120,8 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 			return nil, err
 		}
 	}
-	return &Fleet{cfg: cfg, db: db, log: cfg.Logger, health: map[string]Health{}}, nil
+	return &Fleet{cfg: cfg, db: db, log: cfg.Logger, health: map[string]Health{},
+		interfaces: map[string]*linktrialv1.InterfaceList{}, radios: map[string]*linktrialv1.RadioState{}, orders: map[string]*order{}}, nil
 }
 
 // Stop ends a preflight that is under way, and waits for it.

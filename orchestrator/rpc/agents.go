@@ -43,6 +43,7 @@ func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.
 		}
 		return nil, s.cfg.answer(ctx, "register", err)
 	}
+	s.cfg.Fleet.SetInterfaces(m.Name, m.Interfaces, m.Radios)
 	signed, err := s.radio(ctx, m, r.Emulated)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "register", err)

@@ -59,6 +59,9 @@ func (s *agents) assign(ctx context.Context, m *linktrialv1.PollRequest, out *li
 		}
 		all = append(all, as)
 	}
+	if o := s.cfg.Fleet.Ordered(m.Name); o != nil {
+		all = append(all, &linktrialv1.Assignment{RadioOrder: o})
+	}
 	if len(all) == 0 {
 		// Without it anybody could have a node end its runs, by an empty answer.
 		all = append(all, &linktrialv1.Assignment{})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/fleet"
@@ -18,7 +19,7 @@ func (c *Config) fleetFault(ctx context.Context, call string, err error) error {
 	switch {
 	case errors.Is(err, fleet.ErrNotFound):
 		return connect.NewError(connect.CodeNotFound, err)
-	case errors.Is(err, fleet.ErrBusy):
+	case errors.Is(err, fleet.ErrBusy), errors.Is(err, fleet.ErrNotReady):
 		return connect.NewError(connect.CodeFailedPrecondition, err)
 	case errors.Is(err, fleet.ErrBad):
 		return connect.NewError(connect.CodeInvalidArgument, err)
@@ -63,6 +64,48 @@ func (s *fleetCalls) Links(ctx context.Context, _ *connect.Request[linktrialv1.L
 	return connect.NewResponse(&linktrialv1.LinksResponse{Links: links}), nil
 }
 
+func (s *fleetCalls) ProposeRadio(ctx context.Context, req *connect.Request[linktrialv1.ProposeRadioRequest]) (*connect.Response[linktrialv1.ProposeRadioResponse], error) {
+	r, err := s.cfg.Fleet.ProposeRadio(req.Msg.Node, req.Msg.Role, req.Msg.Interface)
+	if err != nil {
+		return nil, s.cfg.fleetFault(ctx, "propose radio", err)
+	}
+	return connect.NewResponse(&linktrialv1.ProposeRadioResponse{Radio: r}), nil
+}
+
+func (s *fleetCalls) SetRadio(ctx context.Context, req *connect.Request[linktrialv1.SetRadioRequest]) (*connect.Response[linktrialv1.SetRadioResponse], error) {
+	m := req.Msg
+	if m.Radio.GetInterface() == "" {
+		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("no interface is named, expected the one that leads to the radio"))
+	}
+	r := proto.CloneOf(m.Radio)
+	if r.Address == "" || r.Role == "" {
+		p, err := s.cfg.Fleet.ProposeRadio(m.Node, r.Role, r.Interface)
+		if err != nil {
+			return nil, s.cfg.fleetFault(ctx, "set radio", err)
+		}
+		r.Role = p.Role
+		if r.Address == "" {
+			r.Address = p.Address
+			if len(r.Routes) == 0 {
+				r.Routes = p.Routes
+			}
+		}
+	}
+	state, err := s.cfg.Fleet.OrderRadio(ctx, m.Node, &linktrialv1.RadioOrder{Radio: r})
+	if err != nil {
+		return nil, s.cfg.fleetFault(ctx, "set radio", err)
+	}
+	return connect.NewResponse(&linktrialv1.SetRadioResponse{Done: state.Done, Text: state.Text, Radio: r}), nil
+}
+
+func (s *fleetCalls) RemoveRadio(ctx context.Context, req *connect.Request[linktrialv1.RemoveRadioRequest]) (*connect.Response[linktrialv1.RemoveRadioResponse], error) {
+	state, err := s.cfg.Fleet.OrderRadio(ctx, req.Msg.Node, &linktrialv1.RadioOrder{Remove: true, Radio: &linktrialv1.NodeRadio{Interface: req.Msg.Interface}})
+	if err != nil {
+		return nil, s.cfg.fleetFault(ctx, "remove radio", err)
+	}
+	return connect.NewResponse(&linktrialv1.RemoveRadioResponse{Done: state.Done, Text: state.Text}), nil
+}
+
 // ReportPreflight is the answer of an agent.
 func (s *agents) ReportPreflight(ctx context.Context, req *connect.Request[linktrialv1.ReportPreflightRequest]) (*connect.Response[linktrialv1.ReportPreflightResponse], error) {
 	m := req.Msg
@@ -87,6 +130,7 @@ func (s *agents) noteContact(m *linktrialv1.PollRequest) {
 		h.Faults = append(h.Faults, fleet.Fault{Run: f.RunId, Text: f.Text})
 	}
 	s.cfg.Fleet.SetHealth(m.Name, h)
+	s.cfg.Fleet.SetInterfaces(m.Name, m.Interfaces, m.Radios)
 }
 
 // noteFaults stops the runs that a registered node reports it cannot go on with.
@@ -116,6 +160,7 @@ func (s *operators) health(n *linktrialv1.Node) {
 		}
 	}
 	n.Telemetry = h.Aged(time.Now())
+	n.Interfaces, n.Radios = s.cfg.Fleet.Interfaces(n.Name)
 	if h.ClockKnown {
 		n.ClockOffsetKnown, n.ClockOffsetSeconds, n.ClockErrorSeconds = true, h.ClockOffset.Seconds(), h.ClockError.Seconds()
 	}

@@ -76,6 +76,12 @@ export const routes: RouteRecordRaw[] = [
     meta: { title: 'Node identities', under: 'fleet' },
   },
   {
+    path: '/setup',
+    name: 'setup',
+    component: () => import('@/pages/SetupPage.vue'),
+    meta: { title: 'Set up', menu: 15 },
+  },
+  {
     path: '/protocols',
     name: 'protocols',
     component: () => import('@/pages/ProtocolsPage.vue'),

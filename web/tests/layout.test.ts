@@ -107,6 +107,7 @@ test.each([
   ['overview', '/', 'Running'],
   ['fleet', '/fleet', 'Preflight'],
   ['identities', '/fleet/identities', 'Identities'],
+  ['setup', '/setup', 'Set up'],
   ['plans', '/plans', 'Scheduled'],
   ['plan', '/plans/quickstart', 'quickstart'],
   ['runs', '/runs', 'twelve'],

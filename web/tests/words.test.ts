@@ -85,6 +85,7 @@ const views: [name: string, path: string, ready: string, prepare?: (page: Page) 
   ['overview', '/', 'table.rows tbody tr'],
   ['fleet', '/fleet', 'article'],
   ['identities', '/fleet/identities', 'main p'],
+  ['set up', '/setup', 'main p'],
   ['plans', '/plans', 'tbody tr'],
   ['plans, new', '/plans', 'tbody tr', press('New plan')],
   ['plan', '/plans/words', '.cm-content'],

@@ -157,7 +157,7 @@ func TestLaptop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.expect(text, "pages        "+base, "node         alpha, client, no radio set up", pages[0]+"/welcome#lts_", "sudo linktrial start --radio INTERFACE")
+	b.expect(text, "pages        "+base, "node         alpha, client, no radio set up", pages[0]+"/welcome#lts_", "open the page Set up (or: sudo linktrial nodes --interfaces alpha)")
 	if !regexp.MustCompile(`fingerprint  [0-9a-f]{64}\n`).MatchString(text) {
 		t.Errorf("no fingerprint:\n%s", text)
 	}

@@ -113,7 +113,21 @@ func (l *laptop) start(ctx context.Context, w wanted, s *setting.Settings) error
 	if err := l.machine.StartAgent(ctx, agent, l.agentReady(c, agent, &before.Agent)); err != nil {
 		return err
 	}
+	if agent, err = c.withSetUp(ctx, agent); err != nil {
+		return err
+	}
 	return l.say(ctx, c, agent)
+}
+
+// withSetUp returns what the node is with the radio that a person set up on it, where the
+// settings name none.
+func (c *calls) withSetUp(ctx context.Context, a installation.AgentSettings) (installation.AgentSettings, error) {
+	n, err := c.node(ctx, a.Name)
+	if err != nil || a.RadioAddress != "" || len(n.GetRadios().GetRadios()) == 0 {
+		return a, err
+	}
+	a.Role, a.RadioAddress, a.Radio, a.Device = n.Role, n.RadioAddress, n.Radio, n.Radios.Radios[0].Interface
+	return a, nil
 }
 
 // check refuses what cannot be right whatever the state of the machine.
@@ -267,7 +281,7 @@ func (l *laptop) say(ctx context.Context, c *calls, a installation.AgentSettings
 		l.printf("Next: open the pages in a browser and log in.\n")
 	}
 	if a.RadioAddress == "" {
-		l.printf("Then name the radio: sudo linktrial start --radio INTERFACE --radio-address ADDRESS\n")
+		l.printf("Then attach the radio and open the page Set up (or: sudo linktrial nodes --interfaces %s).\n", a.Name)
 	}
 	return l.sayCode(ctx, c)
 }

@@ -107,6 +107,8 @@ func (l *laptop) agentReady(c *calls, a installation.AgentSettings, before *inst
 				return false, "it has not called the orchestrator"
 			case !n.Connected:
 				return false, "it is not connected"
+			case a.RadioAddress == "" && len(n.Radios.GetRadios()) > 0: // a person set it up with the node connected
+				return true, ""
 			case n.Role != a.Role || n.RadioAddress != a.RadioAddress || !n.Emulated && n.Radio != a.Radio:
 				return false, "it is still connected as it was before"
 			}

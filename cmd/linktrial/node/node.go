@@ -27,9 +27,9 @@ func newNode(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "node",
 		GroupID: setting.GroupNodes,
-		Short:   "Enrol nodes, list their identities, and revoke them",
+		Short:   "Enrol nodes, set up their radios, list their identities, and revoke them",
 	}
-	cmd.AddCommand(newNodeCode(s), newNodeEnrol(s), newNodeToken(s), newNodeList(s), newNodeRevoke(s))
+	cmd.AddCommand(newNodeCode(s), newNodeEnrol(s), newNodeToken(s), newNodeList(s), newNodeRevoke(s), newNodeRadio(s))
 	return cmd
 }
 

@@ -22,7 +22,8 @@ import (
 )
 
 func newNodes(s *setting.Settings) *cobra.Command {
-	return &cobra.Command{
+	var interfaces string
+	cmd := &cobra.Command{
 		Use:     "nodes",
 		GroupID: setting.GroupNodes,
 		Short:   "List the nodes that have connected: radio, clock, disk, battery, drivers",
@@ -52,12 +53,16 @@ journal or a radio's interface that is missing.
 
 'linktrial node list' lists identities and certificates instead.`,
 		Example: `  linktrial nodes
-  linktrial nodes --orchestrator https://10.20.0.10:7700`,
+  linktrial nodes --orchestrator https://10.20.0.10:7700
+  linktrial nodes --interfaces alpha     # what can be its radio`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := client.New(s.Orchestrator).ListNodes(cmd.Context(), connect.NewRequest(&linktrialv1.ListNodesRequest{}))
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
+			}
+			if interfaces != "" {
+				return printInterfaces(res.Msg.Nodes, interfaces)
 			}
 			if len(res.Msg.Nodes) == 0 {
 				fmt.Println("No node has connected yet. Start one on each laptop: linktrial agent --name … --role client|relay|server")
@@ -70,6 +75,8 @@ journal or a radio's interface that is missing.
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&interfaces, "interfaces", "", "NAME of a node: list its network interfaces, with what speaks for and against each being the radio")
+	return cmd
 }
 
 func printNodes(nodes []*linktrialv1.Node) error {

@@ -42,7 +42,7 @@ var limits = map[string]map[string]int{
 	"ControlService":   usual("PauseRun", "ResumeRun", "AbortRun", "SkipTrial", "RepeatTrial", "ExcludeAttempt", "IncludeAttempt", "ContinueRun", "ListCommands"),
 	"DayService":       usual("CloseDay", "CloseDayWithBackup"),
 	"EnrolmentService": usual("Enrol", "Renew"),
-	"FleetService":     usual("StartPreflight", "GetPreflight", "Links"),
+	"FleetService":     usual("StartPreflight", "GetPreflight", "Links", "ProposeRadio", "SetRadio", "RemoveRadio"),
 	"JoinService":      usual("OpenJoining", "GetJoining", "CloseJoining", "BeginJoin", "FinishJoin"),
 	"LabService":       usual("LabStatus", "LabUp", "LabDown", "SetControlLink"),
 	"LibraryService": with(usual("ListPlans", "GetPlan", "DeletePlan", "Schedule", "ListSchedules", "CancelSchedule", "PreviewRecurrence", "ScheduleRecurrence", "ChangeRecurrence"), map[string]int{

@@ -51,6 +51,8 @@ var kinds = map[protoreflect.FullName]kind{
 	"RegisterRequest.host": report, "RegisterRequest.kernel": report,
 	"DriverState.version": report, "DriverState.implementation": report, "DriverState.unsupported": report, "DriverState.choices": report,
 	"Check.found": report, "Check.expected": report, "Check.meaning": report, "Check.remedy": report,
+	"RadioState.text": report, "RadioState.fixed": report, "InterfacePoint.text": report,
+	"NodeInterface.name": report, "NodeInterface.driver": report, "NodeInterface.bus": report, "NodeInterface.configured_by": report,
 	"NodeFault.text": report, "TelemetryState.error": report, "TelemetryState.source": report, "TelemetryReading.name": report, "TelemetryReading.unit": report,
 }
 

@@ -50,7 +50,7 @@ func TestLocalUsers(t *testing.T) {
 				}
 				for procedure, guarded := range map[string]bool{
 					"LabService/LabUp": true, "LabService/LabDown": true, "LabService/SetControlLink": true, "CatalogService/CheckProtocol": true, "CatalogService/SaveTopology": true,
-					"OperatorService/StartPlan": true, "OperatorService/AbortCampaign": true, "ControlService/ExcludeAttempt": true, "ControlService/IncludeAttempt": true, "FleetService/StartPreflight": true, "LibraryService/Schedule": true,
+					"OperatorService/StartPlan": true, "OperatorService/AbortCampaign": true, "ControlService/ExcludeAttempt": true, "ControlService/IncludeAttempt": true, "FleetService/StartPreflight": true, "FleetService/SetRadio": true, "FleetService/ProposeRadio": false, "LibraryService/Schedule": true,
 					"TrustService/ApproveDriver": true, "TrustService/RotateSigningKey": true, "AgentService/Register": true, "AgentService/Deliver": true, "OperatorService/Forgotten": true,
 					"LabService/LabStatus": false, "OperatorService/CheckPlan": false, "OperatorService/ListRuns": false, "OperatorService/Watch": false, "AccessService/WhoAmI": false, "AccessService/Login": false,
 				} {
@@ -72,7 +72,7 @@ func TestLocalUsers(t *testing.T) {
 func TestWhatChangesSomething(t *testing.T) {
 	looks := 0
 	everyProcedure(func(service, method string, _ protoreflect.MethodDescriptor) {
-		for _, word := range []string{"Get", "List", "Check", "Explain", "Preview", "Watch", "Results", "Summarize", "Sweep", "Series", "Links", "LabStatus", "WhoAmI", "Login", "ExportAudit",
+		for _, word := range []string{"Get", "List", "Check", "Explain", "Preview", "Propose", "Watch", "Results", "Summarize", "Sweep", "Series", "Links", "LabStatus", "WhoAmI", "Login", "ExportAudit",
 			"BeginJoin", "FinishJoin"} { // which a code guards, and there is none without TLS
 			if strings.HasPrefix(method, word) && method != "CheckProtocol" { // it runs the driver
 				require.False(t, access.RuleOf(service, method).Changes, "%s.%s", service, method)

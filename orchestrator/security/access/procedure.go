@@ -58,7 +58,7 @@ var procedures = map[string]map[string]rule{
 	// A backup has the orchestrator's keys.
 	"DayService":       {"CloseDay": direct, "CloseDayWithBackup": manage},
 	"EnrolmentService": {"Enrol": node, "Renew": node},
-	"FleetService":     {"GetPreflight": see, "Links": see, "StartPreflight": direct},
+	"FleetService":     {"GetPreflight": see, "Links": see, "ProposeRadio": see, "StartPreflight": direct, "SetRadio": direct, "RemoveRadio": direct},
 	// Who joins has no login yet; the code is what it shows.
 	"JoinService": {"OpenJoining": manage, "GetJoining": {least: Admin}, "CloseJoining": manage, "BeginJoin": public, "FinishJoin": {who: everyone, logged: true}},
 	"LabService":  {"LabStatus": see, "LabUp": direct, "LabDown": direct, "SetControlLink": direct},

@@ -2,6 +2,7 @@
 // Amber (warn) is what people did or have to do; red (bad) is a fault.
 import { NodeIdentity_State as Identity } from '@/gen/linktrial/v1/enrol_pb'
 import { CheckState } from '@/gen/linktrial/v1/fleet_pb'
+import { InterfaceVerdict } from '@/gen/linktrial/v1/interface_pb'
 import { RunState, type Run } from '@/gen/linktrial/v1/operator_pb'
 import { PointVerdict, RequiredOutcome } from '@/gen/linktrial/v1/result_pb'
 
@@ -58,6 +59,19 @@ export function runState(
   }
   return runStates[r.state] ?? unknown
 }
+
+const interfaceStates: Record<InterfaceVerdict, State> = {
+  [InterfaceVerdict.UNSPECIFIED]: unknown,
+  [InterfaceVerdict.LIKELY]: state('✓', 'likely the radio', 'ok'),
+  [InterfaceVerdict.POSSIBLE]: state('○', 'can be the radio', 'muted'),
+  [InterfaceVerdict.REFUSED]: state('✕', 'cannot be the radio', 'warn'),
+}
+
+/** Whether an interface of a laptop can be the radio's. */
+export const interfaceState = (v: InterfaceVerdict): State => interfaceStates[v]
+
+/** What became of a radio that a person set up, or removed. */
+export const orderState = (done: boolean): State => (done ? state('✓', 'done', 'ok') : state('✕', 'refused', 'bad'))
 
 /** The run has ended: nothing more happens in it by itself. */
 export function ended(s: RunState): boolean {

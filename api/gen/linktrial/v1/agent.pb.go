@@ -158,9 +158,11 @@ type RegisterRequest struct {
 	Challenge []byte `protobuf:"bytes,14,opt,name=challenge,proto3" json:"challenge,omitempty"` // random; the answer's assignment has it
 	// The lab's public key ("ed25519:…"), and its signature over name, incarnation, role and
 	// radio_address of this registration (internal/signature).
-	LabKey        string `protobuf:"bytes,15,opt,name=lab_key,json=labKey,proto3" json:"lab_key,omitempty"`
-	LabSignature  []byte `protobuf:"bytes,16,opt,name=lab_signature,json=labSignature,proto3" json:"lab_signature,omitempty"`
-	LabProblem    string `protobuf:"bytes,17,opt,name=lab_problem,json=labProblem,proto3" json:"lab_problem,omitempty"` // why the lab does not vouch for a node that was started for it
+	LabKey        string         `protobuf:"bytes,15,opt,name=lab_key,json=labKey,proto3" json:"lab_key,omitempty"`
+	LabSignature  []byte         `protobuf:"bytes,16,opt,name=lab_signature,json=labSignature,proto3" json:"lab_signature,omitempty"`
+	LabProblem    string         `protobuf:"bytes,17,opt,name=lab_problem,json=labProblem,proto3" json:"lab_problem,omitempty"` // why the lab does not vouch for a node that was started for it
+	Interfaces    *InterfaceList `protobuf:"bytes,18,opt,name=interfaces,proto3" json:"interfaces,omitempty"`
+	Radios        *RadioState    `protobuf:"bytes,19,opt,name=radios,proto3" json:"radios,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -314,6 +316,20 @@ func (x *RegisterRequest) GetLabProblem() string {
 	return ""
 }
 
+func (x *RegisterRequest) GetInterfaces() *InterfaceList {
+	if x != nil {
+		return x.Interfaces
+	}
+	return nil
+}
+
+func (x *RegisterRequest) GetRadios() *RadioState {
+	if x != nil {
+		return x.Radios
+	}
+	return nil
+}
+
 type RegisterResponse struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
 	OrchestratorVersion string                 `protobuf:"bytes,1,opt,name=orchestrator_version,json=orchestratorVersion,proto3" json:"orchestrator_version,omitempty"`
@@ -403,7 +419,9 @@ type PollRequest struct {
 	Challenge []byte       `protobuf:"bytes,12,opt,name=challenge,proto3" json:"challenge,omitempty"` // random; all assignments of the answer have it
 	// In a window of a run with in-band control, where every byte takes time on the radio:
 	// the answer has assignments only where the revision is another one, and no sheets.
-	Brief         bool `protobuf:"varint,30,opt,name=brief,proto3" json:"brief,omitempty"`
+	Brief         bool           `protobuf:"varint,30,opt,name=brief,proto3" json:"brief,omitempty"`
+	Interfaces    *InterfaceList `protobuf:"bytes,13,opt,name=interfaces,proto3" json:"interfaces,omitempty"` // where they are others than the agent told last
+	Radios        *RadioState    `protobuf:"bytes,14,opt,name=radios,proto3" json:"radios,omitempty"`         // always, but in a brief poll
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -534,6 +552,20 @@ func (x *PollRequest) GetBrief() bool {
 		return x.Brief
 	}
 	return false
+}
+
+func (x *PollRequest) GetInterfaces() *InterfaceList {
+	if x != nil {
+		return x.Interfaces
+	}
+	return nil
+}
+
+func (x *PollRequest) GetRadios() *RadioState {
+	if x != nil {
+		return x.Radios
+	}
+	return nil
 }
 
 // NodeFault is something on a node that it cannot mend by itself.
@@ -764,7 +796,8 @@ type Assignment struct {
 	Preflight          *PreflightRequest `protobuf:"bytes,30,opt,name=preflight,proto3" json:"preflight,omitempty"` // unset: none
 	// Of the answer to a registration: profile of the radio that the node has registered
 	// (internal/radio.Profile as JSON).
-	RadioProfile  []byte `protobuf:"bytes,31,opt,name=radio_profile,json=radioProfile,proto3" json:"radio_profile,omitempty"`
+	RadioProfile  []byte      `protobuf:"bytes,31,opt,name=radio_profile,json=radioProfile,proto3" json:"radio_profile,omitempty"`
+	RadioOrder    *RadioOrder `protobuf:"bytes,32,opt,name=radio_order,json=radioOrder,proto3" json:"radio_order,omitempty"` // unset: the radios stay as they are
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -914,6 +947,13 @@ func (x *Assignment) GetPreflight() *PreflightRequest {
 func (x *Assignment) GetRadioProfile() []byte {
 	if x != nil {
 		return x.RadioProfile
+	}
+	return nil
+}
+
+func (x *Assignment) GetRadioOrder() *RadioOrder {
+	if x != nil {
+		return x.RadioOrder
 	}
 	return nil
 }
@@ -1959,7 +1999,7 @@ var File_linktrial_v1_agent_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\x1a\x18linktrial/v1/fleet.proto\x1a\x18linktrial/v1/trust.proto\x1a\x1clinktrial/v1/telemetry.proto\"\x88\x04\n" +
+	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\x1a\x18linktrial/v1/fleet.proto\x1a\x1clinktrial/v1/interface.proto\x1a\x18linktrial/v1/trust.proto\x1a\x1clinktrial/v1/telemetry.proto\"\xf7\x04\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -1979,13 +2019,17 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\alab_key\x18\x0f \x01(\tR\x06labKey\x12#\n" +
 	"\rlab_signature\x18\x10 \x01(\fR\flabSignature\x12\x1f\n" +
 	"\vlab_problem\x18\x11 \x01(\tR\n" +
-	"labProblem\"\xda\x01\n" +
+	"labProblem\x12;\n" +
+	"\n" +
+	"interfaces\x18\x12 \x01(\v2\x1b.linktrial.v1.InterfaceListR\n" +
+	"interfaces\x120\n" +
+	"\x06radios\x18\x13 \x01(\v2\x18.linktrial.v1.RadioStateR\x06radios\"\xda\x01\n" +
 	"\x10RegisterResponse\x121\n" +
 	"\x14orchestrator_version\x18\x01 \x01(\tR\x13orchestratorVersion\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\x05R\bprotocol\x12;\n" +
 	"\fsigning_keys\x18\n" +
 	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\x124\n" +
-	"\x05radio\x18\v \x01(\v2\x1e.linktrial.v1.SignedAssignmentR\x05radioJ\x04\b(\x10)\"\xf8\x03\n" +
+	"\x05radio\x18\v \x01(\v2\x1e.linktrial.v1.SignedAssignmentR\x05radioJ\x04\b(\x10)\"\xe7\x04\n" +
 	"\vPollRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -2001,7 +2045,11 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	" \x01(\x05R\bprotocol\x12/\n" +
 	"\x06faults\x18\v \x03(\v2\x17.linktrial.v1.NodeFaultR\x06faults\x12\x1c\n" +
 	"\tchallenge\x18\f \x01(\fR\tchallenge\x12\x14\n" +
-	"\x05brief\x18\x1e \x01(\bR\x05briefB\n" +
+	"\x05brief\x18\x1e \x01(\bR\x05brief\x12;\n" +
+	"\n" +
+	"interfaces\x18\r \x01(\v2\x1b.linktrial.v1.InterfaceListR\n" +
+	"interfaces\x120\n" +
+	"\x06radios\x18\x0e \x01(\v2\x18.linktrial.v1.RadioStateR\x06radiosB\n" +
 	"\n" +
 	"\b_battery\"6\n" +
 	"\tNodeFault\x12\x15\n" +
@@ -2019,7 +2067,7 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x06key_id\x18\x02 \x01(\tR\x05keyId\x12\x1c\n" +
 	"\tsignature\x18\x03 \x01(\fR\tsignature\x12\x14\n" +
 	"\x05sheet\x18\x04 \x01(\fR\x05sheet\x12$\n" +
-	"\x0erefused_run_id\x18\x05 \x01(\tR\frefusedRunId\"\xa6\a\n" +
+	"\x0erefused_run_id\x18\x05 \x01(\tR\frefusedRunId\"\xe1\a\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1d\n" +
@@ -2040,7 +2088,9 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x13telemetry_addresses\x18\x1a \x03(\tR\x12telemetryAddresses\x12\x14\n" +
 	"\x05total\x18\x1b \x01(\x05R\x05total\x12<\n" +
 	"\tpreflight\x18\x1e \x01(\v2\x1e.linktrial.v1.PreflightRequestR\tpreflight\x12#\n" +
-	"\rradio_profile\x18\x1f \x01(\fR\fradioProfile\x1aA\n" +
+	"\rradio_profile\x18\x1f \x01(\fR\fradioProfile\x129\n" +
+	"\vradio_order\x18  \x01(\v2\x18.linktrial.v1.RadioOrderR\n" +
+	"radioOrder\x1aA\n" +
 	"\x13RadioAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x92\x01\n" +
@@ -2198,50 +2248,58 @@ var file_linktrial_v1_agent_proto_goTypes = []any{
 	nil,                             // 23: linktrial.v1.Assignment.RadioAddressesEntry
 	nil,                             // 24: linktrial.v1.PreflightTransfers.RadioAddressesEntry
 	(*DriverState)(nil),             // 25: linktrial.v1.DriverState
-	(*SigningKey)(nil),              // 26: linktrial.v1.SigningKey
-	(*TelemetryState)(nil),          // 27: linktrial.v1.TelemetryState
-	(*SheetSignature)(nil),          // 28: linktrial.v1.SheetSignature
-	(*Check)(nil),                   // 29: linktrial.v1.Check
-	(*Link)(nil),                    // 30: linktrial.v1.Link
+	(*InterfaceList)(nil),           // 26: linktrial.v1.InterfaceList
+	(*RadioState)(nil),              // 27: linktrial.v1.RadioState
+	(*SigningKey)(nil),              // 28: linktrial.v1.SigningKey
+	(*TelemetryState)(nil),          // 29: linktrial.v1.TelemetryState
+	(*SheetSignature)(nil),          // 30: linktrial.v1.SheetSignature
+	(*RadioOrder)(nil),              // 31: linktrial.v1.RadioOrder
+	(*Check)(nil),                   // 32: linktrial.v1.Check
+	(*Link)(nil),                    // 33: linktrial.v1.Link
 }
 var file_linktrial_v1_agent_proto_depIdxs = []int32{
 	25, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
-	26, // 1: linktrial.v1.RegisterResponse.signing_keys:type_name -> linktrial.v1.SigningKey
-	7,  // 2: linktrial.v1.RegisterResponse.radio:type_name -> linktrial.v1.SignedAssignment
-	27, // 3: linktrial.v1.PollRequest.telemetry:type_name -> linktrial.v1.TelemetryState
-	5,  // 4: linktrial.v1.PollRequest.faults:type_name -> linktrial.v1.NodeFault
-	7,  // 5: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.SignedAssignment
-	26, // 6: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
-	0,  // 7: linktrial.v1.Assignment.desired_state:type_name -> linktrial.v1.Assignment.DesiredState
-	23, // 8: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
-	9,  // 9: linktrial.v1.Assignment.commands:type_name -> linktrial.v1.RunCommand
-	28, // 10: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
-	10, // 11: linktrial.v1.Assignment.preflight:type_name -> linktrial.v1.PreflightRequest
-	11, // 12: linktrial.v1.PreflightRequest.peers:type_name -> linktrial.v1.PreflightPeer
-	12, // 13: linktrial.v1.PreflightRequest.transfers:type_name -> linktrial.v1.PreflightTransfers
-	1,  // 14: linktrial.v1.PreflightTransfers.step:type_name -> linktrial.v1.PreflightTransfers.Step
-	24, // 15: linktrial.v1.PreflightTransfers.radio_addresses:type_name -> linktrial.v1.PreflightTransfers.RadioAddressesEntry
-	29, // 16: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
-	30, // 17: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
-	14, // 18: linktrial.v1.ReportPreflightRequest.transfers:type_name -> linktrial.v1.TransferSeen
-	15, // 19: linktrial.v1.TransferSeen.listeners:type_name -> linktrial.v1.ListenerSeen
-	16, // 20: linktrial.v1.TransferSeen.flows:type_name -> linktrial.v1.FlowSeen
-	19, // 21: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
-	2,  // 22: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
-	4,  // 23: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
-	18, // 24: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
-	21, // 25: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
-	13, // 26: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
-	3,  // 27: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
-	6,  // 28: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
-	20, // 29: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
-	22, // 30: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
-	17, // 31: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
-	27, // [27:32] is the sub-list for method output_type
-	22, // [22:27] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	26, // 1: linktrial.v1.RegisterRequest.interfaces:type_name -> linktrial.v1.InterfaceList
+	27, // 2: linktrial.v1.RegisterRequest.radios:type_name -> linktrial.v1.RadioState
+	28, // 3: linktrial.v1.RegisterResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	7,  // 4: linktrial.v1.RegisterResponse.radio:type_name -> linktrial.v1.SignedAssignment
+	29, // 5: linktrial.v1.PollRequest.telemetry:type_name -> linktrial.v1.TelemetryState
+	5,  // 6: linktrial.v1.PollRequest.faults:type_name -> linktrial.v1.NodeFault
+	26, // 7: linktrial.v1.PollRequest.interfaces:type_name -> linktrial.v1.InterfaceList
+	27, // 8: linktrial.v1.PollRequest.radios:type_name -> linktrial.v1.RadioState
+	7,  // 9: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.SignedAssignment
+	28, // 10: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	0,  // 11: linktrial.v1.Assignment.desired_state:type_name -> linktrial.v1.Assignment.DesiredState
+	23, // 12: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
+	9,  // 13: linktrial.v1.Assignment.commands:type_name -> linktrial.v1.RunCommand
+	30, // 14: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
+	10, // 15: linktrial.v1.Assignment.preflight:type_name -> linktrial.v1.PreflightRequest
+	31, // 16: linktrial.v1.Assignment.radio_order:type_name -> linktrial.v1.RadioOrder
+	11, // 17: linktrial.v1.PreflightRequest.peers:type_name -> linktrial.v1.PreflightPeer
+	12, // 18: linktrial.v1.PreflightRequest.transfers:type_name -> linktrial.v1.PreflightTransfers
+	1,  // 19: linktrial.v1.PreflightTransfers.step:type_name -> linktrial.v1.PreflightTransfers.Step
+	24, // 20: linktrial.v1.PreflightTransfers.radio_addresses:type_name -> linktrial.v1.PreflightTransfers.RadioAddressesEntry
+	32, // 21: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
+	33, // 22: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
+	14, // 23: linktrial.v1.ReportPreflightRequest.transfers:type_name -> linktrial.v1.TransferSeen
+	15, // 24: linktrial.v1.TransferSeen.listeners:type_name -> linktrial.v1.ListenerSeen
+	16, // 25: linktrial.v1.TransferSeen.flows:type_name -> linktrial.v1.FlowSeen
+	19, // 26: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
+	2,  // 27: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
+	4,  // 28: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
+	18, // 29: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
+	21, // 30: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
+	13, // 31: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
+	3,  // 32: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
+	6,  // 33: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
+	20, // 34: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
+	22, // 35: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
+	17, // 36: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
+	32, // [32:37] is the sub-list for method output_type
+	27, // [27:32] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_agent_proto_init() }
@@ -2251,6 +2309,7 @@ func file_linktrial_v1_agent_proto_init() {
 	}
 	file_linktrial_v1_driver_proto_init()
 	file_linktrial_v1_fleet_proto_init()
+	file_linktrial_v1_interface_proto_init()
 	file_linktrial_v1_trust_proto_init()
 	file_linktrial_v1_telemetry_proto_init()
 	file_linktrial_v1_agent_proto_msgTypes[2].OneofWrappers = []any{}

@@ -79,6 +79,326 @@ func (CheckState) EnumDescriptor() ([]byte, []int) {
 	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{0}
 }
 
+type ProposeRadioRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`           // empty: the node's, else the first one that no other node has
+	Interface     string                 `protobuf:"bytes,3,opt,name=interface,proto3" json:"interface,omitempty"` // of a relay's second radio; empty: of its first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProposeRadioRequest) Reset() {
+	*x = ProposeRadioRequest{}
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProposeRadioRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProposeRadioRequest) ProtoMessage() {}
+
+func (x *ProposeRadioRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProposeRadioRequest.ProtoReflect.Descriptor instead.
+func (*ProposeRadioRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ProposeRadioRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ProposeRadioRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *ProposeRadioRequest) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
+type ProposeRadioResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Radio         *NodeRadio             `protobuf:"bytes,1,opt,name=radio,proto3" json:"radio,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProposeRadioResponse) Reset() {
+	*x = ProposeRadioResponse{}
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProposeRadioResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProposeRadioResponse) ProtoMessage() {}
+
+func (x *ProposeRadioResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProposeRadioResponse.ProtoReflect.Descriptor instead.
+func (*ProposeRadioResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ProposeRadioResponse) GetRadio() *NodeRadio {
+	if x != nil {
+		return x.Radio
+	}
+	return nil
+}
+
+type SetRadioRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Radio         *NodeRadio             `protobuf:"bytes,2,opt,name=radio,proto3" json:"radio,omitempty"` // what is empty is proposed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetRadioRequest) Reset() {
+	*x = SetRadioRequest{}
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetRadioRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetRadioRequest) ProtoMessage() {}
+
+func (x *SetRadioRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetRadioRequest.ProtoReflect.Descriptor instead.
+func (*SetRadioRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SetRadioRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *SetRadioRequest) GetRadio() *NodeRadio {
+	if x != nil {
+		return x.Radio
+	}
+	return nil
+}
+
+type SetRadioResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Done          bool                   `protobuf:"varint,1,opt,name=done,proto3" json:"done,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`   // the agent's own words
+	Radio         *NodeRadio             `protobuf:"bytes,3,opt,name=radio,proto3" json:"radio,omitempty"` // as the node was asked for it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetRadioResponse) Reset() {
+	*x = SetRadioResponse{}
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetRadioResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetRadioResponse) ProtoMessage() {}
+
+func (x *SetRadioResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetRadioResponse.ProtoReflect.Descriptor instead.
+func (*SetRadioResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SetRadioResponse) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *SetRadioResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *SetRadioResponse) GetRadio() *NodeRadio {
+	if x != nil {
+		return x.Radio
+	}
+	return nil
+}
+
+type RemoveRadioRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Interface     string                 `protobuf:"bytes,2,opt,name=interface,proto3" json:"interface,omitempty"` // empty: all radios of the node
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveRadioRequest) Reset() {
+	*x = RemoveRadioRequest{}
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveRadioRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveRadioRequest) ProtoMessage() {}
+
+func (x *RemoveRadioRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveRadioRequest.ProtoReflect.Descriptor instead.
+func (*RemoveRadioRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RemoveRadioRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *RemoveRadioRequest) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
+type RemoveRadioResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Done          bool                   `protobuf:"varint,1,opt,name=done,proto3" json:"done,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveRadioResponse) Reset() {
+	*x = RemoveRadioResponse{}
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveRadioResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveRadioResponse) ProtoMessage() {}
+
+func (x *RemoveRadioResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveRadioResponse.ProtoReflect.Descriptor instead.
+func (*RemoveRadioResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *RemoveRadioResponse) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *RemoveRadioResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type StartPreflightRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Nodes     []string               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`         // empty: all that are connected, or were within the last hour
@@ -95,7 +415,7 @@ type StartPreflightRequest struct {
 
 func (x *StartPreflightRequest) Reset() {
 	*x = StartPreflightRequest{}
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[0]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -107,7 +427,7 @@ func (x *StartPreflightRequest) String() string {
 func (*StartPreflightRequest) ProtoMessage() {}
 
 func (x *StartPreflightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[0]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -120,7 +440,7 @@ func (x *StartPreflightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartPreflightRequest.ProtoReflect.Descriptor instead.
 func (*StartPreflightRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{0}
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StartPreflightRequest) GetNodes() []string {
@@ -175,7 +495,7 @@ type StartPreflightResponse struct {
 
 func (x *StartPreflightResponse) Reset() {
 	*x = StartPreflightResponse{}
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[1]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -187,7 +507,7 @@ func (x *StartPreflightResponse) String() string {
 func (*StartPreflightResponse) ProtoMessage() {}
 
 func (x *StartPreflightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[1]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -200,7 +520,7 @@ func (x *StartPreflightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartPreflightResponse.ProtoReflect.Descriptor instead.
 func (*StartPreflightResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{1}
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StartPreflightResponse) GetId() string {
@@ -226,7 +546,7 @@ type GetPreflightRequest struct {
 
 func (x *GetPreflightRequest) Reset() {
 	*x = GetPreflightRequest{}
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[2]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -238,7 +558,7 @@ func (x *GetPreflightRequest) String() string {
 func (*GetPreflightRequest) ProtoMessage() {}
 
 func (x *GetPreflightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[2]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -251,7 +571,7 @@ func (x *GetPreflightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPreflightRequest.ProtoReflect.Descriptor instead.
 func (*GetPreflightRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{2}
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetPreflightRequest) GetId() string {
@@ -281,7 +601,7 @@ type GetPreflightResponse struct {
 
 func (x *GetPreflightResponse) Reset() {
 	*x = GetPreflightResponse{}
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[3]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -293,7 +613,7 @@ func (x *GetPreflightResponse) String() string {
 func (*GetPreflightResponse) ProtoMessage() {}
 
 func (x *GetPreflightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[3]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -306,7 +626,7 @@ func (x *GetPreflightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPreflightResponse.ProtoReflect.Descriptor instead.
 func (*GetPreflightResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{3}
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetPreflightResponse) GetId() string {
@@ -402,7 +722,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[4]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -414,7 +734,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[4]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -427,7 +747,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{4}
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Check) GetNode() string {
@@ -494,7 +814,7 @@ type LinksRequest struct {
 
 func (x *LinksRequest) Reset() {
 	*x = LinksRequest{}
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[5]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -506,7 +826,7 @@ func (x *LinksRequest) String() string {
 func (*LinksRequest) ProtoMessage() {}
 
 func (x *LinksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[5]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -519,7 +839,7 @@ func (x *LinksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinksRequest.ProtoReflect.Descriptor instead.
 func (*LinksRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{5}
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{11}
 }
 
 type LinksResponse struct {
@@ -531,7 +851,7 @@ type LinksResponse struct {
 
 func (x *LinksResponse) Reset() {
 	*x = LinksResponse{}
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[6]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +863,7 @@ func (x *LinksResponse) String() string {
 func (*LinksResponse) ProtoMessage() {}
 
 func (x *LinksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[6]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +876,7 @@ func (x *LinksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinksResponse.ProtoReflect.Descriptor instead.
 func (*LinksResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{6}
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LinksResponse) GetLinks() []*Link {
@@ -582,7 +902,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[7]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +914,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_fleet_proto_msgTypes[7]
+	mi := &file_linktrial_v1_fleet_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +927,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{7}
+	return file_linktrial_v1_fleet_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Link) GetFrom() string {
@@ -670,7 +990,26 @@ var File_linktrial_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_fleet_proto_rawDesc = "" +
 	"\n" +
-	"\x18linktrial/v1/fleet.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blinktrial/v1/operator.proto\"\xb7\x01\n" +
+	"\x18linktrial/v1/fleet.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1clinktrial/v1/interface.proto\x1a\x1blinktrial/v1/operator.proto\"[\n" +
+	"\x13ProposeRadioRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\x12\x1c\n" +
+	"\tinterface\x18\x03 \x01(\tR\tinterface\"E\n" +
+	"\x14ProposeRadioResponse\x12-\n" +
+	"\x05radio\x18\x01 \x01(\v2\x17.linktrial.v1.NodeRadioR\x05radio\"T\n" +
+	"\x0fSetRadioRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12-\n" +
+	"\x05radio\x18\x02 \x01(\v2\x17.linktrial.v1.NodeRadioR\x05radio\"i\n" +
+	"\x10SetRadioResponse\x12\x12\n" +
+	"\x04done\x18\x01 \x01(\bR\x04done\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12-\n" +
+	"\x05radio\x18\x03 \x01(\v2\x17.linktrial.v1.NodeRadioR\x05radio\"F\n" +
+	"\x12RemoveRadioRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1c\n" +
+	"\tinterface\x18\x02 \x01(\tR\tinterface\"=\n" +
+	"\x13RemoveRadioResponse\x12\x12\n" +
+	"\x04done\x18\x01 \x01(\bR\x04done\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xb7\x01\n" +
 	"\x15StartPreflightRequest\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x1a\n" +
 	"\btopology\x18\x02 \x01(\tR\btopology\x12\x14\n" +
@@ -725,11 +1064,14 @@ const file_linktrial_v1_fleet_proto_rawDesc = "" +
 	"\x0eCHECK_STATE_OK\x10\x01\x12\x17\n" +
 	"\x13CHECK_STATE_WARNING\x10\x02\x12\x16\n" +
 	"\x12CHECK_STATE_FAILED\x10\x03\x12\x17\n" +
-	"\x13CHECK_STATE_UNKNOWN\x10\x042\x84\x02\n" +
+	"\x13CHECK_STATE_UNKNOWN\x10\x042\xfa\x03\n" +
 	"\fFleetService\x12[\n" +
 	"\x0eStartPreflight\x12#.linktrial.v1.StartPreflightRequest\x1a$.linktrial.v1.StartPreflightResponse\x12U\n" +
 	"\fGetPreflight\x12!.linktrial.v1.GetPreflightRequest\x1a\".linktrial.v1.GetPreflightResponse\x12@\n" +
-	"\x05Links\x12\x1a.linktrial.v1.LinksRequest\x1a\x1b.linktrial.v1.LinksResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
+	"\x05Links\x12\x1a.linktrial.v1.LinksRequest\x1a\x1b.linktrial.v1.LinksResponse\x12U\n" +
+	"\fProposeRadio\x12!.linktrial.v1.ProposeRadioRequest\x1a\".linktrial.v1.ProposeRadioResponse\x12I\n" +
+	"\bSetRadio\x12\x1d.linktrial.v1.SetRadioRequest\x1a\x1e.linktrial.v1.SetRadioResponse\x12R\n" +
+	"\vRemoveRadio\x12 .linktrial.v1.RemoveRadioRequest\x1a!.linktrial.v1.RemoveRadioResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
 	file_linktrial_v1_fleet_proto_rawDescOnce sync.Once
@@ -744,39 +1086,55 @@ func file_linktrial_v1_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_linktrial_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_linktrial_v1_fleet_proto_goTypes = []any{
 	(CheckState)(0),                // 0: linktrial.v1.CheckState
-	(*StartPreflightRequest)(nil),  // 1: linktrial.v1.StartPreflightRequest
-	(*StartPreflightResponse)(nil), // 2: linktrial.v1.StartPreflightResponse
-	(*GetPreflightRequest)(nil),    // 3: linktrial.v1.GetPreflightRequest
-	(*GetPreflightResponse)(nil),   // 4: linktrial.v1.GetPreflightResponse
-	(*Check)(nil),                  // 5: linktrial.v1.Check
-	(*LinksRequest)(nil),           // 6: linktrial.v1.LinksRequest
-	(*LinksResponse)(nil),          // 7: linktrial.v1.LinksResponse
-	(*Link)(nil),                   // 8: linktrial.v1.Link
-	(*Problem)(nil),                // 9: linktrial.v1.Problem
-	(*timestamppb.Timestamp)(nil),  // 10: google.protobuf.Timestamp
+	(*ProposeRadioRequest)(nil),    // 1: linktrial.v1.ProposeRadioRequest
+	(*ProposeRadioResponse)(nil),   // 2: linktrial.v1.ProposeRadioResponse
+	(*SetRadioRequest)(nil),        // 3: linktrial.v1.SetRadioRequest
+	(*SetRadioResponse)(nil),       // 4: linktrial.v1.SetRadioResponse
+	(*RemoveRadioRequest)(nil),     // 5: linktrial.v1.RemoveRadioRequest
+	(*RemoveRadioResponse)(nil),    // 6: linktrial.v1.RemoveRadioResponse
+	(*StartPreflightRequest)(nil),  // 7: linktrial.v1.StartPreflightRequest
+	(*StartPreflightResponse)(nil), // 8: linktrial.v1.StartPreflightResponse
+	(*GetPreflightRequest)(nil),    // 9: linktrial.v1.GetPreflightRequest
+	(*GetPreflightResponse)(nil),   // 10: linktrial.v1.GetPreflightResponse
+	(*Check)(nil),                  // 11: linktrial.v1.Check
+	(*LinksRequest)(nil),           // 12: linktrial.v1.LinksRequest
+	(*LinksResponse)(nil),          // 13: linktrial.v1.LinksResponse
+	(*Link)(nil),                   // 14: linktrial.v1.Link
+	(*NodeRadio)(nil),              // 15: linktrial.v1.NodeRadio
+	(*Problem)(nil),                // 16: linktrial.v1.Problem
+	(*timestamppb.Timestamp)(nil),  // 17: google.protobuf.Timestamp
 }
 var file_linktrial_v1_fleet_proto_depIdxs = []int32{
-	9,  // 0: linktrial.v1.StartPreflightResponse.problems:type_name -> linktrial.v1.Problem
-	10, // 1: linktrial.v1.GetPreflightResponse.started:type_name -> google.protobuf.Timestamp
-	10, // 2: linktrial.v1.GetPreflightResponse.ended:type_name -> google.protobuf.Timestamp
-	5,  // 3: linktrial.v1.GetPreflightResponse.checks:type_name -> linktrial.v1.Check
-	0,  // 4: linktrial.v1.Check.state:type_name -> linktrial.v1.CheckState
-	8,  // 5: linktrial.v1.LinksResponse.links:type_name -> linktrial.v1.Link
-	10, // 6: linktrial.v1.Link.at:type_name -> google.protobuf.Timestamp
-	1,  // 7: linktrial.v1.FleetService.StartPreflight:input_type -> linktrial.v1.StartPreflightRequest
-	3,  // 8: linktrial.v1.FleetService.GetPreflight:input_type -> linktrial.v1.GetPreflightRequest
-	6,  // 9: linktrial.v1.FleetService.Links:input_type -> linktrial.v1.LinksRequest
-	2,  // 10: linktrial.v1.FleetService.StartPreflight:output_type -> linktrial.v1.StartPreflightResponse
-	4,  // 11: linktrial.v1.FleetService.GetPreflight:output_type -> linktrial.v1.GetPreflightResponse
-	7,  // 12: linktrial.v1.FleetService.Links:output_type -> linktrial.v1.LinksResponse
-	10, // [10:13] is the sub-list for method output_type
-	7,  // [7:10] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	15, // 0: linktrial.v1.ProposeRadioResponse.radio:type_name -> linktrial.v1.NodeRadio
+	15, // 1: linktrial.v1.SetRadioRequest.radio:type_name -> linktrial.v1.NodeRadio
+	15, // 2: linktrial.v1.SetRadioResponse.radio:type_name -> linktrial.v1.NodeRadio
+	16, // 3: linktrial.v1.StartPreflightResponse.problems:type_name -> linktrial.v1.Problem
+	17, // 4: linktrial.v1.GetPreflightResponse.started:type_name -> google.protobuf.Timestamp
+	17, // 5: linktrial.v1.GetPreflightResponse.ended:type_name -> google.protobuf.Timestamp
+	11, // 6: linktrial.v1.GetPreflightResponse.checks:type_name -> linktrial.v1.Check
+	0,  // 7: linktrial.v1.Check.state:type_name -> linktrial.v1.CheckState
+	14, // 8: linktrial.v1.LinksResponse.links:type_name -> linktrial.v1.Link
+	17, // 9: linktrial.v1.Link.at:type_name -> google.protobuf.Timestamp
+	7,  // 10: linktrial.v1.FleetService.StartPreflight:input_type -> linktrial.v1.StartPreflightRequest
+	9,  // 11: linktrial.v1.FleetService.GetPreflight:input_type -> linktrial.v1.GetPreflightRequest
+	12, // 12: linktrial.v1.FleetService.Links:input_type -> linktrial.v1.LinksRequest
+	1,  // 13: linktrial.v1.FleetService.ProposeRadio:input_type -> linktrial.v1.ProposeRadioRequest
+	3,  // 14: linktrial.v1.FleetService.SetRadio:input_type -> linktrial.v1.SetRadioRequest
+	5,  // 15: linktrial.v1.FleetService.RemoveRadio:input_type -> linktrial.v1.RemoveRadioRequest
+	8,  // 16: linktrial.v1.FleetService.StartPreflight:output_type -> linktrial.v1.StartPreflightResponse
+	10, // 17: linktrial.v1.FleetService.GetPreflight:output_type -> linktrial.v1.GetPreflightResponse
+	13, // 18: linktrial.v1.FleetService.Links:output_type -> linktrial.v1.LinksResponse
+	2,  // 19: linktrial.v1.FleetService.ProposeRadio:output_type -> linktrial.v1.ProposeRadioResponse
+	4,  // 20: linktrial.v1.FleetService.SetRadio:output_type -> linktrial.v1.SetRadioResponse
+	6,  // 21: linktrial.v1.FleetService.RemoveRadio:output_type -> linktrial.v1.RemoveRadioResponse
+	16, // [16:22] is the sub-list for method output_type
+	10, // [10:16] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_fleet_proto_init() }
@@ -784,6 +1142,7 @@ func file_linktrial_v1_fleet_proto_init() {
 	if File_linktrial_v1_fleet_proto != nil {
 		return
 	}
+	file_linktrial_v1_interface_proto_init()
 	file_linktrial_v1_operator_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -791,7 +1150,7 @@ func file_linktrial_v1_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_fleet_proto_rawDesc), len(file_linktrial_v1_fleet_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -3136,6 +3136,8 @@ type Node struct {
 	Lab               string            `protobuf:"bytes,21,opt,name=lab,proto3" json:"lab,omitempty"`                                                          // identity of the key of the lab that vouches for its emulated radio
 	LabProblem        string            `protobuf:"bytes,22,opt,name=lab_problem,json=labProblem,proto3" json:"lab_problem,omitempty"`                          // why none does for a node that was started for a lab
 	Silent            bool              `protobuf:"varint,23,opt,name=silent,proto3" json:"silent,omitempty"`                                                   // takes part in a run under way with in-band control, in which no contact is normal
+	Interfaces        *InterfaceList    `protobuf:"bytes,24,opt,name=interfaces,proto3" json:"interfaces,omitempty"`                                            // as the node reported them last; unset: it did not
+	Radios            *RadioState       `protobuf:"bytes,25,opt,name=radios,proto3" json:"radios,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -3338,6 +3340,20 @@ func (x *Node) GetSilent() bool {
 	return false
 }
 
+func (x *Node) GetInterfaces() *InterfaceList {
+	if x != nil {
+		return x.Interfaces
+	}
+	return nil
+}
+
+func (x *Node) GetRadios() *RadioState {
+	if x != nil {
+		return x.Radios
+	}
+	return nil
+}
+
 type ListProfilesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3454,7 +3470,7 @@ var File_linktrial_v1_operator_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\n" +
-	"\x1blinktrial/v1/operator.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1alinktrial/v1/control.proto\x1a\x19linktrial/v1/driver.proto\x1a\x1clinktrial/v1/telemetry.proto\"w\n" +
+	"\x1blinktrial/v1/operator.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1alinktrial/v1/control.proto\x1a\x19linktrial/v1/driver.proto\x1a\x1clinktrial/v1/interface.proto\x1a\x1clinktrial/v1/telemetry.proto\"w\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
@@ -3712,7 +3728,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\renough_charge\x18\x02 \x01(\x01R\fenoughCharge\x12\x1d\n" +
 	"\n" +
 	"low_charge\x18\x03 \x01(\x01R\tlowCharge\x12*\n" +
-	"\x11enough_disk_bytes\x18\x04 \x01(\x03R\x0fenoughDiskBytes\"\xb2\x06\n" +
+	"\x11enough_disk_bytes\x18\x04 \x01(\x03R\x0fenoughDiskBytes\"\xa1\a\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -3739,7 +3755,11 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x03lab\x18\x15 \x01(\tR\x03lab\x12\x1f\n" +
 	"\vlab_problem\x18\x16 \x01(\tR\n" +
 	"labProblem\x12\x16\n" +
-	"\x06silent\x18\x17 \x01(\bR\x06silentB\n" +
+	"\x06silent\x18\x17 \x01(\bR\x06silent\x12;\n" +
+	"\n" +
+	"interfaces\x18\x18 \x01(\v2\x1b.linktrial.v1.InterfaceListR\n" +
+	"interfaces\x120\n" +
+	"\x06radios\x18\x19 \x01(\v2\x18.linktrial.v1.RadioStateR\x06radiosB\n" +
 	"\n" +
 	"\b_battery\"\x15\n" +
 	"\x13ListProfilesRequest\"\xd9\x01\n" +
@@ -3836,7 +3856,9 @@ var file_linktrial_v1_operator_proto_goTypes = []any{
 	(*Command)(nil),                 // 44: linktrial.v1.Command
 	(*DriverState)(nil),             // 45: linktrial.v1.DriverState
 	(*TelemetryState)(nil),          // 46: linktrial.v1.TelemetryState
-	(*TelemetrySource)(nil),         // 47: linktrial.v1.TelemetrySource
+	(*InterfaceList)(nil),           // 47: linktrial.v1.InterfaceList
+	(*RadioState)(nil),              // 48: linktrial.v1.RadioState
+	(*TelemetrySource)(nil),         // 49: linktrial.v1.TelemetrySource
 }
 var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	4,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
@@ -3881,34 +3903,36 @@ var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	45, // 39: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
 	43, // 40: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
 	46, // 41: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
-	47, // 42: linktrial.v1.ListProfilesResponse.sources:type_name -> linktrial.v1.TelemetrySource
-	5,  // 43: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
-	7,  // 44: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
-	10, // 45: linktrial.v1.OperatorService.ExplainPower:input_type -> linktrial.v1.ExplainPowerRequest
-	13, // 46: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
-	15, // 47: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
-	17, // 48: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
-	20, // 49: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
-	26, // 50: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
-	35, // 51: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
-	37, // 52: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
-	41, // 53: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
-	6,  // 54: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
-	8,  // 55: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
-	11, // 56: linktrial.v1.OperatorService.ExplainPower:output_type -> linktrial.v1.ExplainPowerResponse
-	14, // 57: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
-	16, // 58: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
-	18, // 59: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
-	21, // 60: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
-	27, // 61: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
-	36, // 62: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
-	38, // 63: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
-	42, // 64: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
-	54, // [54:65] is the sub-list for method output_type
-	43, // [43:54] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	47, // 42: linktrial.v1.Node.interfaces:type_name -> linktrial.v1.InterfaceList
+	48, // 43: linktrial.v1.Node.radios:type_name -> linktrial.v1.RadioState
+	49, // 44: linktrial.v1.ListProfilesResponse.sources:type_name -> linktrial.v1.TelemetrySource
+	5,  // 45: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
+	7,  // 46: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
+	10, // 47: linktrial.v1.OperatorService.ExplainPower:input_type -> linktrial.v1.ExplainPowerRequest
+	13, // 48: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
+	15, // 49: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
+	17, // 50: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
+	20, // 51: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
+	26, // 52: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
+	35, // 53: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
+	37, // 54: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
+	41, // 55: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
+	6,  // 56: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
+	8,  // 57: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
+	11, // 58: linktrial.v1.OperatorService.ExplainPower:output_type -> linktrial.v1.ExplainPowerResponse
+	14, // 59: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
+	16, // 60: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
+	18, // 61: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
+	21, // 62: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
+	27, // 63: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
+	36, // 64: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
+	38, // 65: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
+	42, // 66: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
+	56, // [56:67] is the sub-list for method output_type
+	45, // [45:56] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_operator_proto_init() }
@@ -3918,6 +3942,7 @@ func file_linktrial_v1_operator_proto_init() {
 	}
 	file_linktrial_v1_control_proto_init()
 	file_linktrial_v1_driver_proto_init()
+	file_linktrial_v1_interface_proto_init()
 	file_linktrial_v1_telemetry_proto_init()
 	file_linktrial_v1_operator_proto_msgTypes[23].OneofWrappers = []any{
 		(*WatchResponse_Run)(nil),

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf'
-import { mount } from '@vue/test-utils'
+import { mount, RouterLinkStub } from '@vue/test-utils'
 import { expect, it } from 'vitest'
 import { NodeSchema } from '@/gen/linktrial/v1/operator_pb'
 import NodeCard from './NodeCard.vue'
@@ -40,7 +40,7 @@ it.each([
 ])('a card of %j says of its radio: %s', (node, radio, role) => {
   const w = mount(NodeCard, {
     props: { node: create(NodeSchema, { name: 'alpha', ...node }), versions: 1 },
-    global: { stubs: { RouterLink: true } },
+    global: { stubs: { RouterLink: RouterLinkStub } },
   })
   const at = w.findAll('dt').findIndex((d) => d.text() === 'Radio')
   expect(w.findAll('dd')[at]!.text()).toBe(radio)

@@ -42,6 +42,14 @@ const (
 	FleetServiceGetPreflightProcedure = "/linktrial.v1.FleetService/GetPreflight"
 	// FleetServiceLinksProcedure is the fully-qualified name of the FleetService's Links RPC.
 	FleetServiceLinksProcedure = "/linktrial.v1.FleetService/Links"
+	// FleetServiceProposeRadioProcedure is the fully-qualified name of the FleetService's ProposeRadio
+	// RPC.
+	FleetServiceProposeRadioProcedure = "/linktrial.v1.FleetService/ProposeRadio"
+	// FleetServiceSetRadioProcedure is the fully-qualified name of the FleetService's SetRadio RPC.
+	FleetServiceSetRadioProcedure = "/linktrial.v1.FleetService/SetRadio"
+	// FleetServiceRemoveRadioProcedure is the fully-qualified name of the FleetService's RemoveRadio
+	// RPC.
+	FleetServiceRemoveRadioProcedure = "/linktrial.v1.FleetService/RemoveRadio"
 )
 
 // FleetServiceClient is a client for the linktrial.v1.FleetService service.
@@ -54,6 +62,13 @@ type FleetServiceClient interface {
 	GetPreflight(context.Context, *connect.Request[v1.GetPreflightRequest]) (*connect.Response[v1.GetPreflightResponse], error)
 	// Links returns the matrix of node pairs as last measured.
 	Links(context.Context, *connect.Request[v1.LinksRequest]) (*connect.Response[v1.LinksResponse], error)
+	// ProposeRadio proposes address and routes for a node's radio.
+	ProposeRadio(context.Context, *connect.Request[v1.ProposeRadioRequest]) (*connect.Response[v1.ProposeRadioResponse], error)
+	// SetRadio has a connected node set up a radio, and answers when the node has tried it. It
+	// is refused while a run uses the node.
+	SetRadio(context.Context, *connect.Request[v1.SetRadioRequest]) (*connect.Response[v1.SetRadioResponse], error)
+	// RemoveRadio has a connected node give its interface back as it was before.
+	RemoveRadio(context.Context, *connect.Request[v1.RemoveRadioRequest]) (*connect.Response[v1.RemoveRadioResponse], error)
 }
 
 // NewFleetServiceClient constructs a client for the linktrial.v1.FleetService service. By default,
@@ -85,6 +100,24 @@ func NewFleetServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(fleetServiceMethods.ByName("Links")),
 			connect.WithClientOptions(opts...),
 		),
+		proposeRadio: connect.NewClient[v1.ProposeRadioRequest, v1.ProposeRadioResponse](
+			httpClient,
+			baseURL+FleetServiceProposeRadioProcedure,
+			connect.WithSchema(fleetServiceMethods.ByName("ProposeRadio")),
+			connect.WithClientOptions(opts...),
+		),
+		setRadio: connect.NewClient[v1.SetRadioRequest, v1.SetRadioResponse](
+			httpClient,
+			baseURL+FleetServiceSetRadioProcedure,
+			connect.WithSchema(fleetServiceMethods.ByName("SetRadio")),
+			connect.WithClientOptions(opts...),
+		),
+		removeRadio: connect.NewClient[v1.RemoveRadioRequest, v1.RemoveRadioResponse](
+			httpClient,
+			baseURL+FleetServiceRemoveRadioProcedure,
+			connect.WithSchema(fleetServiceMethods.ByName("RemoveRadio")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -93,6 +126,9 @@ type fleetServiceClient struct {
 	startPreflight *connect.Client[v1.StartPreflightRequest, v1.StartPreflightResponse]
 	getPreflight   *connect.Client[v1.GetPreflightRequest, v1.GetPreflightResponse]
 	links          *connect.Client[v1.LinksRequest, v1.LinksResponse]
+	proposeRadio   *connect.Client[v1.ProposeRadioRequest, v1.ProposeRadioResponse]
+	setRadio       *connect.Client[v1.SetRadioRequest, v1.SetRadioResponse]
+	removeRadio    *connect.Client[v1.RemoveRadioRequest, v1.RemoveRadioResponse]
 }
 
 // StartPreflight calls linktrial.v1.FleetService.StartPreflight.
@@ -110,6 +146,21 @@ func (c *fleetServiceClient) Links(ctx context.Context, req *connect.Request[v1.
 	return c.links.CallUnary(ctx, req)
 }
 
+// ProposeRadio calls linktrial.v1.FleetService.ProposeRadio.
+func (c *fleetServiceClient) ProposeRadio(ctx context.Context, req *connect.Request[v1.ProposeRadioRequest]) (*connect.Response[v1.ProposeRadioResponse], error) {
+	return c.proposeRadio.CallUnary(ctx, req)
+}
+
+// SetRadio calls linktrial.v1.FleetService.SetRadio.
+func (c *fleetServiceClient) SetRadio(ctx context.Context, req *connect.Request[v1.SetRadioRequest]) (*connect.Response[v1.SetRadioResponse], error) {
+	return c.setRadio.CallUnary(ctx, req)
+}
+
+// RemoveRadio calls linktrial.v1.FleetService.RemoveRadio.
+func (c *fleetServiceClient) RemoveRadio(ctx context.Context, req *connect.Request[v1.RemoveRadioRequest]) (*connect.Response[v1.RemoveRadioResponse], error) {
+	return c.removeRadio.CallUnary(ctx, req)
+}
+
 // FleetServiceHandler is an implementation of the linktrial.v1.FleetService service.
 type FleetServiceHandler interface {
 	// StartPreflight makes the nodes check themselves and each other over the radio.
@@ -120,6 +171,13 @@ type FleetServiceHandler interface {
 	GetPreflight(context.Context, *connect.Request[v1.GetPreflightRequest]) (*connect.Response[v1.GetPreflightResponse], error)
 	// Links returns the matrix of node pairs as last measured.
 	Links(context.Context, *connect.Request[v1.LinksRequest]) (*connect.Response[v1.LinksResponse], error)
+	// ProposeRadio proposes address and routes for a node's radio.
+	ProposeRadio(context.Context, *connect.Request[v1.ProposeRadioRequest]) (*connect.Response[v1.ProposeRadioResponse], error)
+	// SetRadio has a connected node set up a radio, and answers when the node has tried it. It
+	// is refused while a run uses the node.
+	SetRadio(context.Context, *connect.Request[v1.SetRadioRequest]) (*connect.Response[v1.SetRadioResponse], error)
+	// RemoveRadio has a connected node give its interface back as it was before.
+	RemoveRadio(context.Context, *connect.Request[v1.RemoveRadioRequest]) (*connect.Response[v1.RemoveRadioResponse], error)
 }
 
 // NewFleetServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -147,6 +205,24 @@ func NewFleetServiceHandler(svc FleetServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(fleetServiceMethods.ByName("Links")),
 		connect.WithHandlerOptions(opts...),
 	)
+	fleetServiceProposeRadioHandler := connect.NewUnaryHandler(
+		FleetServiceProposeRadioProcedure,
+		svc.ProposeRadio,
+		connect.WithSchema(fleetServiceMethods.ByName("ProposeRadio")),
+		connect.WithHandlerOptions(opts...),
+	)
+	fleetServiceSetRadioHandler := connect.NewUnaryHandler(
+		FleetServiceSetRadioProcedure,
+		svc.SetRadio,
+		connect.WithSchema(fleetServiceMethods.ByName("SetRadio")),
+		connect.WithHandlerOptions(opts...),
+	)
+	fleetServiceRemoveRadioHandler := connect.NewUnaryHandler(
+		FleetServiceRemoveRadioProcedure,
+		svc.RemoveRadio,
+		connect.WithSchema(fleetServiceMethods.ByName("RemoveRadio")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/linktrial.v1.FleetService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case FleetServiceStartPreflightProcedure:
@@ -155,6 +231,12 @@ func NewFleetServiceHandler(svc FleetServiceHandler, opts ...connect.HandlerOpti
 			fleetServiceGetPreflightHandler.ServeHTTP(w, r)
 		case FleetServiceLinksProcedure:
 			fleetServiceLinksHandler.ServeHTTP(w, r)
+		case FleetServiceProposeRadioProcedure:
+			fleetServiceProposeRadioHandler.ServeHTTP(w, r)
+		case FleetServiceSetRadioProcedure:
+			fleetServiceSetRadioHandler.ServeHTTP(w, r)
+		case FleetServiceRemoveRadioProcedure:
+			fleetServiceRemoveRadioHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -174,4 +256,16 @@ func (UnimplementedFleetServiceHandler) GetPreflight(context.Context, *connect.R
 
 func (UnimplementedFleetServiceHandler) Links(context.Context, *connect.Request[v1.LinksRequest]) (*connect.Response[v1.LinksResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.FleetService.Links is not implemented"))
+}
+
+func (UnimplementedFleetServiceHandler) ProposeRadio(context.Context, *connect.Request[v1.ProposeRadioRequest]) (*connect.Response[v1.ProposeRadioResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.FleetService.ProposeRadio is not implemented"))
+}
+
+func (UnimplementedFleetServiceHandler) SetRadio(context.Context, *connect.Request[v1.SetRadioRequest]) (*connect.Response[v1.SetRadioResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.FleetService.SetRadio is not implemented"))
+}
+
+func (UnimplementedFleetServiceHandler) RemoveRadio(context.Context, *connect.Request[v1.RemoveRadioRequest]) (*connect.Response[v1.RemoveRadioResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.FleetService.RemoveRadio is not implemented"))
 }

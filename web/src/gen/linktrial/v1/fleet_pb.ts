@@ -8,6 +8,8 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { NodeRadio } from "./interface_pb";
+import { file_linktrial_v1_interface } from "./interface_pb";
 import type { Problem } from "./operator_pb";
 import { file_linktrial_v1_operator } from "./operator_pb";
 import type { Message } from "@bufbuild/protobuf";
@@ -16,7 +18,156 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/fleet.proto.
  */
 export const file_linktrial_v1_fleet: GenFile = /*@__PURE__*/
-  fileDesc("ChhsaW5rdHJpYWwvdjEvZmxlZXQucHJvdG8SDGxpbmt0cmlhbC52MSKAAQoVU3RhcnRQcmVmbGlnaHRSZXF1ZXN0Eg0KBW5vZGVzGAEgAygJEhAKCHRvcG9sb2d5GAIgASgJEg0KBXJhZGlvGAMgASgJEhEKCXByb3RvY29scxgEIAMoCRIRCglwbGFuX2ZpbGUYBSABKAkSEQoJcGxhbl90ZXh0GAYgASgMIk0KFlN0YXJ0UHJlZmxpZ2h0UmVzcG9uc2USCgoCaWQYASABKAkSJwoIcHJvYmxlbXMYAiADKAsyFS5saW5rdHJpYWwudjEuUHJvYmxlbSIhChNHZXRQcmVmbGlnaHRSZXF1ZXN0EgoKAmlkGAEgASgJIpYCChRHZXRQcmVmbGlnaHRSZXNwb25zZRIKCgJpZBgBIAEoCRIrCgdzdGFydGVkGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFbm9kZXMYBCADKAkSEwoLd2FpdGluZ19mb3IYBSADKAkSIwoGY2hlY2tzGAYgAygLMhMubGlua3RyaWFsLnYxLkNoZWNrEhAKCHRvcG9sb2d5GAcgASgJEg0KBXJhZGlvGAggASgJEgwKBHN0ZXAYCSABKAkSFAoMbGVmdF9zZWNvbmRzGAogASgBEgwKBHBsYW4YCyABKAkinAEKBUNoZWNrEgwKBG5vZGUYASABKAkSDAoEcGVlchgCIAEoCRIMCgRraW5kGAMgASgJEicKBXN0YXRlGAQgASgOMhgubGlua3RyaWFsLnYxLkNoZWNrU3RhdGUSDQoFZm91bmQYBSABKAkSEAoIZXhwZWN0ZWQYBiABKAkSDwoHbWVhbmluZxgHIAEoCRIOCgZyZW1lZHkYCCABKAkiDgoMTGlua3NSZXF1ZXN0IjIKDUxpbmtzUmVzcG9uc2USIQoFbGlua3MYASADKAsyEi5saW5rdHJpYWwudjEuTGluayKfAQoETGluaxIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhEKCXJlYWNoYWJsZRgDIAEoCBITCgtydHRfc2Vjb25kcxgEIAEoARIMCgRsb3NzGAUgASgBEg4KBnByb2JlcxgGIAEoBRImCgJhdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbmV0d29yaxgIIAEoCSqHAQoKQ2hlY2tTdGF0ZRIbChdDSEVDS19TVEFURV9VTlNQRUNJRklFRBAAEhIKDkNIRUNLX1NUQVRFX09LEAESFwoTQ0hFQ0tfU1RBVEVfV0FSTklORxACEhYKEkNIRUNLX1NUQVRFX0ZBSUxFRBADEhcKE0NIRUNLX1NUQVRFX1VOS05PV04QBDKEAgoMRmxlZXRTZXJ2aWNlElsKDlN0YXJ0UHJlZmxpZ2h0EiMubGlua3RyaWFsLnYxLlN0YXJ0UHJlZmxpZ2h0UmVxdWVzdBokLmxpbmt0cmlhbC52MS5TdGFydFByZWZsaWdodFJlc3BvbnNlElUKDEdldFByZWZsaWdodBIhLmxpbmt0cmlhbC52MS5HZXRQcmVmbGlnaHRSZXF1ZXN0GiIubGlua3RyaWFsLnYxLkdldFByZWZsaWdodFJlc3BvbnNlEkAKBUxpbmtzEhoubGlua3RyaWFsLnYxLkxpbmtzUmVxdWVzdBobLmxpbmt0cmlhbC52MS5MaW5rc1Jlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
+  fileDesc("ChhsaW5rdHJpYWwvdjEvZmxlZXQucHJvdG8SDGxpbmt0cmlhbC52MSJEChNQcm9wb3NlUmFkaW9SZXF1ZXN0EgwKBG5vZGUYASABKAkSDAoEcm9sZRgCIAEoCRIRCglpbnRlcmZhY2UYAyABKAkiPgoUUHJvcG9zZVJhZGlvUmVzcG9uc2USJgoFcmFkaW8YASABKAsyFy5saW5rdHJpYWwudjEuTm9kZVJhZGlvIkcKD1NldFJhZGlvUmVxdWVzdBIMCgRub2RlGAEgASgJEiYKBXJhZGlvGAIgASgLMhcubGlua3RyaWFsLnYxLk5vZGVSYWRpbyJWChBTZXRSYWRpb1Jlc3BvbnNlEgwKBGRvbmUYASABKAgSDAoEdGV4dBgCIAEoCRImCgVyYWRpbxgDIAEoCzIXLmxpbmt0cmlhbC52MS5Ob2RlUmFkaW8iNQoSUmVtb3ZlUmFkaW9SZXF1ZXN0EgwKBG5vZGUYASABKAkSEQoJaW50ZXJmYWNlGAIgASgJIjEKE1JlbW92ZVJhZGlvUmVzcG9uc2USDAoEZG9uZRgBIAEoCBIMCgR0ZXh0GAIgASgJIoABChVTdGFydFByZWZsaWdodFJlcXVlc3QSDQoFbm9kZXMYASADKAkSEAoIdG9wb2xvZ3kYAiABKAkSDQoFcmFkaW8YAyABKAkSEQoJcHJvdG9jb2xzGAQgAygJEhEKCXBsYW5fZmlsZRgFIAEoCRIRCglwbGFuX3RleHQYBiABKAwiTQoWU3RhcnRQcmVmbGlnaHRSZXNwb25zZRIKCgJpZBgBIAEoCRInCghwcm9ibGVtcxgCIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtIiEKE0dldFByZWZsaWdodFJlcXVlc3QSCgoCaWQYASABKAkilgIKFEdldFByZWZsaWdodFJlc3BvbnNlEgoKAmlkGAEgASgJEisKB3N0YXJ0ZWQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBWVuZGVkGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVub2RlcxgEIAMoCRITCgt3YWl0aW5nX2ZvchgFIAMoCRIjCgZjaGVja3MYBiADKAsyEy5saW5rdHJpYWwudjEuQ2hlY2sSEAoIdG9wb2xvZ3kYByABKAkSDQoFcmFkaW8YCCABKAkSDAoEc3RlcBgJIAEoCRIUCgxsZWZ0X3NlY29uZHMYCiABKAESDAoEcGxhbhgLIAEoCSKcAQoFQ2hlY2sSDAoEbm9kZRgBIAEoCRIMCgRwZWVyGAIgASgJEgwKBGtpbmQYAyABKAkSJwoFc3RhdGUYBCABKA4yGC5saW5rdHJpYWwudjEuQ2hlY2tTdGF0ZRINCgVmb3VuZBgFIAEoCRIQCghleHBlY3RlZBgGIAEoCRIPCgdtZWFuaW5nGAcgASgJEg4KBnJlbWVkeRgIIAEoCSIOCgxMaW5rc1JlcXVlc3QiMgoNTGlua3NSZXNwb25zZRIhCgVsaW5rcxgBIAMoCzISLmxpbmt0cmlhbC52MS5MaW5rIp8BCgRMaW5rEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSEQoJcmVhY2hhYmxlGAMgASgIEhMKC3J0dF9zZWNvbmRzGAQgASgBEgwKBGxvc3MYBSABKAESDgoGcHJvYmVzGAYgASgFEiYKAmF0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgduZXR3b3JrGAggASgJKocBCgpDaGVja1N0YXRlEhsKF0NIRUNLX1NUQVRFX1VOU1BFQ0lGSUVEEAASEgoOQ0hFQ0tfU1RBVEVfT0sQARIXChNDSEVDS19TVEFURV9XQVJOSU5HEAISFgoSQ0hFQ0tfU1RBVEVfRkFJTEVEEAMSFwoTQ0hFQ0tfU1RBVEVfVU5LTk9XThAEMvoDCgxGbGVldFNlcnZpY2USWwoOU3RhcnRQcmVmbGlnaHQSIy5saW5rdHJpYWwudjEuU3RhcnRQcmVmbGlnaHRSZXF1ZXN0GiQubGlua3RyaWFsLnYxLlN0YXJ0UHJlZmxpZ2h0UmVzcG9uc2USVQoMR2V0UHJlZmxpZ2h0EiEubGlua3RyaWFsLnYxLkdldFByZWZsaWdodFJlcXVlc3QaIi5saW5rdHJpYWwudjEuR2V0UHJlZmxpZ2h0UmVzcG9uc2USQAoFTGlua3MSGi5saW5rdHJpYWwudjEuTGlua3NSZXF1ZXN0GhsubGlua3RyaWFsLnYxLkxpbmtzUmVzcG9uc2USVQoMUHJvcG9zZVJhZGlvEiEubGlua3RyaWFsLnYxLlByb3Bvc2VSYWRpb1JlcXVlc3QaIi5saW5rdHJpYWwudjEuUHJvcG9zZVJhZGlvUmVzcG9uc2USSQoIU2V0UmFkaW8SHS5saW5rdHJpYWwudjEuU2V0UmFkaW9SZXF1ZXN0Gh4ubGlua3RyaWFsLnYxLlNldFJhZGlvUmVzcG9uc2USUgoLUmVtb3ZlUmFkaW8SIC5saW5rdHJpYWwudjEuUmVtb3ZlUmFkaW9SZXF1ZXN0GiEubGlua3RyaWFsLnYxLlJlbW92ZVJhZGlvUmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_linktrial_v1_interface, file_linktrial_v1_operator]);
+
+/**
+ * @generated from message linktrial.v1.ProposeRadioRequest
+ */
+export type ProposeRadioRequest = Message<"linktrial.v1.ProposeRadioRequest"> & {
+  /**
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * empty: the node's, else the first one that no other node has
+   *
+   * @generated from field: string role = 2;
+   */
+  role: string;
+
+  /**
+   * of a relay's second radio; empty: of its first
+   *
+   * @generated from field: string interface = 3;
+   */
+  interface: string;
+};
+
+/**
+ * Describes the message linktrial.v1.ProposeRadioRequest.
+ * Use `create(ProposeRadioRequestSchema)` to create a new message.
+ */
+export const ProposeRadioRequestSchema: GenMessage<ProposeRadioRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_fleet, 0);
+
+/**
+ * @generated from message linktrial.v1.ProposeRadioResponse
+ */
+export type ProposeRadioResponse = Message<"linktrial.v1.ProposeRadioResponse"> & {
+  /**
+   * @generated from field: linktrial.v1.NodeRadio radio = 1;
+   */
+  radio?: NodeRadio | undefined;
+};
+
+/**
+ * Describes the message linktrial.v1.ProposeRadioResponse.
+ * Use `create(ProposeRadioResponseSchema)` to create a new message.
+ */
+export const ProposeRadioResponseSchema: GenMessage<ProposeRadioResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_fleet, 1);
+
+/**
+ * @generated from message linktrial.v1.SetRadioRequest
+ */
+export type SetRadioRequest = Message<"linktrial.v1.SetRadioRequest"> & {
+  /**
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * what is empty is proposed
+   *
+   * @generated from field: linktrial.v1.NodeRadio radio = 2;
+   */
+  radio?: NodeRadio | undefined;
+};
+
+/**
+ * Describes the message linktrial.v1.SetRadioRequest.
+ * Use `create(SetRadioRequestSchema)` to create a new message.
+ */
+export const SetRadioRequestSchema: GenMessage<SetRadioRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_fleet, 2);
+
+/**
+ * @generated from message linktrial.v1.SetRadioResponse
+ */
+export type SetRadioResponse = Message<"linktrial.v1.SetRadioResponse"> & {
+  /**
+   * @generated from field: bool done = 1;
+   */
+  done: boolean;
+
+  /**
+   * the agent's own words
+   *
+   * @generated from field: string text = 2;
+   */
+  text: string;
+
+  /**
+   * as the node was asked for it
+   *
+   * @generated from field: linktrial.v1.NodeRadio radio = 3;
+   */
+  radio?: NodeRadio | undefined;
+};
+
+/**
+ * Describes the message linktrial.v1.SetRadioResponse.
+ * Use `create(SetRadioResponseSchema)` to create a new message.
+ */
+export const SetRadioResponseSchema: GenMessage<SetRadioResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_fleet, 3);
+
+/**
+ * @generated from message linktrial.v1.RemoveRadioRequest
+ */
+export type RemoveRadioRequest = Message<"linktrial.v1.RemoveRadioRequest"> & {
+  /**
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * empty: all radios of the node
+   *
+   * @generated from field: string interface = 2;
+   */
+  interface: string;
+};
+
+/**
+ * Describes the message linktrial.v1.RemoveRadioRequest.
+ * Use `create(RemoveRadioRequestSchema)` to create a new message.
+ */
+export const RemoveRadioRequestSchema: GenMessage<RemoveRadioRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_fleet, 4);
+
+/**
+ * @generated from message linktrial.v1.RemoveRadioResponse
+ */
+export type RemoveRadioResponse = Message<"linktrial.v1.RemoveRadioResponse"> & {
+  /**
+   * @generated from field: bool done = 1;
+   */
+  done: boolean;
+
+  /**
+   * @generated from field: string text = 2;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message linktrial.v1.RemoveRadioResponse.
+ * Use `create(RemoveRadioResponseSchema)` to create a new message.
+ */
+export const RemoveRadioResponseSchema: GenMessage<RemoveRadioResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_fleet, 5);
 
 /**
  * @generated from message linktrial.v1.StartPreflightRequest
@@ -71,7 +222,7 @@ export type StartPreflightRequest = Message<"linktrial.v1.StartPreflightRequest"
  * Use `create(StartPreflightRequestSchema)` to create a new message.
  */
 export const StartPreflightRequestSchema: GenMessage<StartPreflightRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_fleet, 0);
+  messageDesc(file_linktrial_v1_fleet, 6);
 
 /**
  * @generated from message linktrial.v1.StartPreflightResponse
@@ -95,7 +246,7 @@ export type StartPreflightResponse = Message<"linktrial.v1.StartPreflightRespons
  * Use `create(StartPreflightResponseSchema)` to create a new message.
  */
 export const StartPreflightResponseSchema: GenMessage<StartPreflightResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_fleet, 1);
+  messageDesc(file_linktrial_v1_fleet, 7);
 
 /**
  * @generated from message linktrial.v1.GetPreflightRequest
@@ -114,7 +265,7 @@ export type GetPreflightRequest = Message<"linktrial.v1.GetPreflightRequest"> & 
  * Use `create(GetPreflightRequestSchema)` to create a new message.
  */
 export const GetPreflightRequestSchema: GenMessage<GetPreflightRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_fleet, 2);
+  messageDesc(file_linktrial_v1_fleet, 8);
 
 /**
  * @generated from message linktrial.v1.GetPreflightResponse
@@ -191,7 +342,7 @@ export type GetPreflightResponse = Message<"linktrial.v1.GetPreflightResponse"> 
  * Use `create(GetPreflightResponseSchema)` to create a new message.
  */
 export const GetPreflightResponseSchema: GenMessage<GetPreflightResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_fleet, 3);
+  messageDesc(file_linktrial_v1_fleet, 9);
 
 /**
  * @generated from message linktrial.v1.Check
@@ -255,7 +406,7 @@ export type Check = Message<"linktrial.v1.Check"> & {
  * Use `create(CheckSchema)` to create a new message.
  */
 export const CheckSchema: GenMessage<Check> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_fleet, 4);
+  messageDesc(file_linktrial_v1_fleet, 10);
 
 /**
  * @generated from message linktrial.v1.LinksRequest
@@ -268,7 +419,7 @@ export type LinksRequest = Message<"linktrial.v1.LinksRequest"> & {
  * Use `create(LinksRequestSchema)` to create a new message.
  */
 export const LinksRequestSchema: GenMessage<LinksRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_fleet, 5);
+  messageDesc(file_linktrial_v1_fleet, 11);
 
 /**
  * @generated from message linktrial.v1.LinksResponse
@@ -285,7 +436,7 @@ export type LinksResponse = Message<"linktrial.v1.LinksResponse"> & {
  * Use `create(LinksResponseSchema)` to create a new message.
  */
 export const LinksResponseSchema: GenMessage<LinksResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_fleet, 6);
+  messageDesc(file_linktrial_v1_fleet, 12);
 
 /**
  * @generated from message linktrial.v1.Link
@@ -343,7 +494,7 @@ export type Link = Message<"linktrial.v1.Link"> & {
  * Use `create(LinkSchema)` to create a new message.
  */
 export const LinkSchema: GenMessage<Link> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_fleet, 7);
+  messageDesc(file_linktrial_v1_fleet, 13);
 
 /**
  * @generated from enum linktrial.v1.CheckState
@@ -420,6 +571,37 @@ export const FleetService: GenService<{
     methodKind: "unary";
     input: typeof LinksRequestSchema;
     output: typeof LinksResponseSchema;
+  },
+  /**
+   * ProposeRadio proposes address and routes for a node's radio.
+   *
+   * @generated from rpc linktrial.v1.FleetService.ProposeRadio
+   */
+  proposeRadio: {
+    methodKind: "unary";
+    input: typeof ProposeRadioRequestSchema;
+    output: typeof ProposeRadioResponseSchema;
+  },
+  /**
+   * SetRadio has a connected node set up a radio, and answers when the node has tried it. It
+   * is refused while a run uses the node.
+   *
+   * @generated from rpc linktrial.v1.FleetService.SetRadio
+   */
+  setRadio: {
+    methodKind: "unary";
+    input: typeof SetRadioRequestSchema;
+    output: typeof SetRadioResponseSchema;
+  },
+  /**
+   * RemoveRadio has a connected node give its interface back as it was before.
+   *
+   * @generated from rpc linktrial.v1.FleetService.RemoveRadio
+   */
+  removeRadio: {
+    methodKind: "unary";
+    input: typeof RemoveRadioRequestSchema;
+    output: typeof RemoveRadioResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_linktrial_v1_fleet, 0);

@@ -1,0 +1,17 @@
+// Package radioset lists a node's network interfaces, with what speaks for and against each
+// being the radio's, and sets up the radio that a person points at. Comes in: what the
+// kernel and other programs' files tell, and orders. Goes out: the list, interfaces with
+// the address, MTU and routes of an order, kept over restarts and given back as they were,
+// and in words what was done or why not.
+//
+// The files, from the top down:
+//
+//   - told: which interfaces the orchestrator has
+//   - keep: the radios that are kept, in the state folder; orders
+//   - apply: an interface as it is to be, and as it was before
+//   - refuse: why an order is not carried out; pure
+//   - setting: what an order says
+//   - list: the interfaces as they are
+//   - verdict: what speaks for and against an interface; pure
+//   - owner: which program configures an interface
+package radioset
