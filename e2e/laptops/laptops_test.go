@@ -78,6 +78,11 @@ func TestTwoLaptops(t *testing.T) {
 		require.Regexp(t, "(?m)^"+name+" .*connected", nodes)
 	}
 
+	t.Logf("memory of the idle laptop a: %s", p.a.On(idleMemory))
+	p.refusals(t, join[1])
+	p.setUp(t)
+	p.compare(t)
+
 	for _, m := range []*machinetest.Machine{p.a, p.b} {
 		m.On("sync")
 		m.PowerOff()
@@ -89,6 +94,13 @@ func TestTwoLaptops(t *testing.T) {
 		out, err := p.a.Run(t.Context(), "linktrial nodes")
 		return err == nil && strings.Count(out, "connected") == 2
 	}, time.Minute, 500*time.Millisecond, "after the power was lost")
+	require.Eventually(t, func() bool {
+		out, err := p.b.Run(t.Context(), "ip -brief address show radio0")
+		return err == nil && strings.Contains(out, "10.77.0.3/24")
+	}, time.Minute, 500*time.Millisecond, "the radio is set up again")
+
+	p.a.On("linktrial node radio laptop-b --remove")
+	require.NotContains(t, p.b.On("ip -brief address show radio0"), "10.77.0.3")
 
 	for _, m := range []*machinetest.Machine{p.a, p.b} {
 		m.On("dpkg -r linktrial")
@@ -97,3 +109,62 @@ func TestTwoLaptops(t *testing.T) {
 		require.Empty(t, m.On("ls -d /etc/linktrial /var/lib/linktrial* /usr/lib/linktrial /usr/share/linktrial /usr/bin/linktrial 2>/dev/null; grep linktrial /etc/passwd; true"))
 	}
 }
+
+// idleMemory sums the resident memory of Linktrial's processes, shared pages once for each.
+const idleMemory = "for p in /proc/[0-9]*; do grep -q '^Uid:.0' $p/status || awk '/^VmRSS/ {print $2}' $p/status; done 2>/dev/null | awk '{s += $1} END {printf \"%d MiB\", s/1024}'"
+
+// refused runs a command that must fail, and say why.
+func refused(t *testing.T, m *machinetest.Machine, command, why string) {
+	t.Helper()
+	out, err := m.Run(t.Context(), command)
+	require.Error(t, err, out)
+	require.Contains(t, out, why)
+}
+
+// refusals are what two people get wrong. Nothing of it leaves anything.
+func (p *pair) refusals(t *testing.T, join string) {
+	refused(t, p.b, join, "this laptop is node laptop-b of the orchestrator")
+	refused(t, p.b, "linktrial start", "this laptop is node laptop-b of the orchestrator")
+	refused(t, p.a, join, "this laptop has an orchestrator of its own")
+	require.Contains(t, p.a.On("linktrial start"), "Linktrial runs on this laptop already")
+
+	p.b.On("linktrial stop")
+	refused(t, p.b, "linktrial join 0000-alpha-bravo", "the code was not accepted")
+	refused(t, p.b, join, "the code was not accepted") // the start above opened another
+	again := p.a.On("linktrial node code 2>/dev/null")
+	refused(t, p.b, "linktrial join "+again, "--replace")
+	refused(t, p.b, "su -s /bin/sh nobody -c 'linktrial join "+strings.TrimSpace(again)+"'", "takes root: sudo linktrial join")
+	p.b.On("linktrial join --replace " + again)
+	require.Regexp(t, `(?m)^laptop-b .*connected`, p.a.On("linktrial nodes"))
+}
+
+// setUp points at the radio of each laptop.
+func (p *pair) setUp(t *testing.T) {
+	require.Regexp(t, `(?m)^radio0 `, p.a.On("linktrial nodes --interfaces laptop-b"))
+	refused(t, p.a, "linktrial node radio laptop-b --interface control0 --role server", "control")
+	p.a.On("linktrial node radio laptop-a --interface radio0 --address 10.77.0.1/24 --role client")
+	p.a.On("linktrial node radio laptop-b --interface radio0 --address 10.77.0.3/24 --role server")
+	require.Contains(t, p.b.On("ip -brief address show radio0"), "10.77.0.3/24")
+}
+
+// compare runs two protocols over the radios, which have no name.
+func (p *pair) compare(t *testing.T) {
+	p.a.Write("root/first.yaml", plan)
+	out := p.a.On("linktrial run start /root/first.yaml 2>&1; linktrial results 2>&1")
+	require.Contains(t, out, "real, unnamed radio")
+	require.Regexp(t, `TCP CUBIC +3/3`, out)
+	require.Regexp(t, `Haul +3/3`, out)
+	t.Log(out)
+}
+
+const plan = `name: first
+radio: mpu4
+topology: point-to-point
+size: 256 KiB
+treatments:
+  - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
+  - {name: haul, label: Haul, protocol: haul}
+iterations: 3
+seed: 1
+limits: {connect: 10s, transfer: 60s}
+`

@@ -158,7 +158,8 @@ func (m *Machine) tail() string {
 	return out
 }
 
-// PowerOff ends all that runs on the machine at once. Its files stay; it can boot again.
+// PowerOff ends all that runs on the machine at once. Its files stay; it can boot again, with
+// its radio's interface as a kernel finds it.
 func (m *Machine) PowerOff() {
 	m.site.T.Helper()
 	_ = m.boot.Process.Kill() // ended with its groups, where it is slower
@@ -167,6 +168,8 @@ func (m *Machine) PowerOff() {
 	for _, dir := range cgroups(m.Netns) {
 		removeCgroup(m.site.T, dir)
 	}
+	m.site.IP(m.Netns, "address", "flush", "dev", "radio0")
+	m.site.IP(m.Netns, "link", "set", "radio0", "down")
 }
 
 // stop shuts the machine down, and waits for it.

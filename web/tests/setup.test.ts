@@ -25,14 +25,17 @@ test('an interface is pointed at, tried, and given back', async () => {
   expect(await card.getByRole('radio', { name: /^lo\b/ }).isDisabled()).toBe(true)
   await card.getByText('it is the loopback, which leads to this machine alone').waitFor()
   await card.getByRole('radio', { name: /^lt-setup0\b/ }).check()
-  await until('an address is proposed', async () => (await card.getByLabel('Address').inputValue()) === '10.77.0.1/24')
+  await until(
+    'an address is proposed',
+    async () => (await card.getByRole('textbox', { name: 'Address' }).inputValue()) === '10.77.0.1/24',
+  )
   await clean(page)
   await shotBoth(page, 'setup')
 
-  await card.getByLabel('MTU').fill('big')
+  await card.getByRole('textbox', { name: 'MTU' }).fill('big')
   await card.getByRole('button', { name: 'Try it' }).click()
   await card.getByText('give a number of bytes such as 1500').waitFor()
-  await card.getByLabel('MTU').fill('1400')
+  await card.getByRole('textbox', { name: 'MTU' }).fill('1400')
   await card.getByRole('button', { name: 'Try it' }).click()
   await card.getByText('lt-setup0 has the address 10.77.0.1/24, an MTU of 1400 bytes').waitFor()
   await page.getByText('Radios: client (alpha, 10.77.0.1). A link still needs a server.').waitFor()
