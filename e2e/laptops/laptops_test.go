@@ -149,22 +149,10 @@ func (p *pair) setUp(t *testing.T) {
 
 // compare runs two protocols over the radios, which have no name.
 func (p *pair) compare(t *testing.T) {
-	p.a.Write("root/first.yaml", plan)
-	out := p.a.On("linktrial run start /root/first.yaml 2>&1; linktrial results 2>&1")
+	out := p.a.On("linktrial run start two-laptops 2>&1; linktrial results 2>&1")
 	require.Contains(t, out, "real, unnamed radio")
-	require.Regexp(t, `TCP CUBIC +3/3`, out)
-	require.Regexp(t, `Haul +3/3`, out)
+	for _, treatment := range []string{"TCP CUBIC", "QUIC", "Haul"} {
+		require.Regexp(t, treatment+` +8/8`, out)
+	}
 	t.Log(out)
 }
-
-const plan = `name: first
-radio: mpu4
-topology: point-to-point
-size: 256 KiB
-treatments:
-  - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
-  - {name: haul, label: Haul, protocol: haul}
-iterations: 3
-seed: 1
-limits: {connect: 10s, transfer: 60s}
-`

@@ -238,6 +238,7 @@ func TestReadyPlans(t *testing.T) {
 		}
 		for name, want := range map[string]string{
 			"quickstart":          "quickstart: 1 run, 6 treatments, 3 iterations, 18 trials",
+			"two-laptops":         "two-laptops: 1 run, 3 treatments, 8 iterations, 24 trials",
 			"breedy-2015":         "breedy-2015: 12 runs, 4 treatments, 10 iterations, 480 trials",
 			"transports-fairness": "transports-fairness: 6 runs, 3 treatments, 10 iterations, 160 trials",
 			"sequential":          "sequential: 1 run, 4 treatments, 30 iterations, 120 trials",
@@ -264,8 +265,8 @@ func TestReadyPlans(t *testing.T) {
 			}
 		}
 	}
-	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 11 {
-		t.Errorf("%d ready plans (%v), this test knows 11", len(files), err)
+	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 12 {
+		t.Errorf("%d ready plans (%v), this test knows 12", len(files), err)
 	}
 }
 
