@@ -267,7 +267,7 @@ func setUp(t *testing.T, s *services) string {
 
 // passes are fields whose control characters are removed, because programs write
 // them, and those that are only hashed.
-var passes = regexp.MustCompile(`^(host|kernel|password|current|drivers\.(version|implementation|unsupported|choices)|checks\.(found|expected|meaning|remedy)|faults\.text|telemetry\.(error|source|values\.(name|unit)))$`)
+var passes = regexp.MustCompile(`^(host|kernel|password|current|drivers\.(version|implementation|unsupported|choices)|checks\.(found|expected|meaning|remedy)|faults\.text|telemetry\.(error|source|values\.(name|unit))|interfaces\.interfaces\.(name|driver|bus|configured_by|points\.text)|radios\.(text|fixed))$`)
 
 // ours are codes that say that the orchestrator failed, and not the caller.
 var ours = []string{"internal", "unknown", "data_loss", "unavailable", "deadline_exceeded"}
