@@ -289,6 +289,10 @@ func TestLaptopOnTheLoopback(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	b := newBench(t)
 	before := b.settings()
+	self, err := os.ReadFile("/proc/self/comm") // the gate names test programs otherwise
+	if err != nil {
+		t.Fatal(err)
+	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +308,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"no root":              {func() { b.euid = 1000 }, wanted{}, "sudo linktrial start"},
 		"no systemd":           {func() { os.RemoveAll(filepath.Join(b.root, "run/systemd")) }, wanted{}, "was not started by systemd, which would keep the services running: run 'linktrial serve --listen 0.0.0.0:7700' by hand"},
-		"a port that is taken": {listen(taken.Addr().String()), wanted{}, "is taken by laptop.test (process"},
+		"a port that is taken": {listen(taken.Addr().String()), wanted{}, fmt.Sprintf("is taken by %s (process %d)", strings.TrimSpace(string(self)), os.Getpid())},
 		"no port":              {listen("7700"), wanted{}, "LINKTRIAL_LISTEN=7700, expected HOST:PORT"},
 		"a name":               {func() {}, wanted{name: "a b"}, `--name: name "a b" of a node, expected`},
 		"a role":               {func() {}, wanted{role: "captain"}, `--role "captain", expected client`},
