@@ -53,6 +53,26 @@ export interface Station {
   stop(): Promise<void>
 }
 
+/**
+ * Has a page navigate again where the browser gave that up because an address of this machine
+ * changed: other tests bring up labs and set up radios meanwhile.
+ */
+function keepGoing(page: Page): void {
+  for (const name of ['goto', 'reload'] as const) {
+    const go = page[name].bind(page) as (...args: unknown[]) => Promise<unknown>
+    const again = async (...args: unknown[]): Promise<unknown> => {
+      for (let n = 1; ; n++) {
+        try {
+          return await go(...args)
+        } catch (e) {
+          if (n === 5 || !String(e).includes('ERR_NETWORK_CHANGED')) throw e
+        }
+      }
+    }
+    Object.assign(page, { [name]: again })
+  }
+}
+
 async function freePort(): Promise<number> {
   return new Promise((done, fail) => {
     const s = createServer()
@@ -295,6 +315,7 @@ async function begin(name: string, flags: string[], before?: string[]): Promise<
       if (!other) contexts.push(context)
       if (theme) await context.addInitScript((t) => localStorage.setItem('linktrial-theme', t), theme)
       const page = await context.newPage()
+      keepGoing(page)
       // A page that throws is broken even where the test looks elsewhere.
       page.on('pageerror', (e) => troubles.push(`${path}: ${e.message}`))
       page.on(
