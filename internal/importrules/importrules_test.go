@@ -123,6 +123,7 @@ var allowed = map[string][]string{
 	"agents/preflight/transfer/":       {"executor/", "api/gen/", "internal/"},
 	"orchestrator/fleet/":              {"orchestrator/campaign/", "orchestrator/store/", "executor/runsheet", "protocols/contract", "api/gen/", "internal/"},
 	"orchestrator/launch/":             {"orchestrator/campaign/", "orchestrator/fleet", "orchestrator/plan", "orchestrator/sheet", "orchestrator/security/signing", "executor/runsheet", "internal/"},
+	"orchestrator/measure/":            {"orchestrator/report", "internal/"},
 	"orchestrator/library/":            {"orchestrator/library/", "orchestrator/launch", "orchestrator/plan", "orchestrator/sheet", "orchestrator/store/", "internal/"},
 	"orchestrator/security/":           {},
 	"orchestrator/security/signing/":   {"orchestrator/campaign/", "orchestrator/catalog", "orchestrator/store/", "executor/runsheet", "internal/"},
@@ -151,7 +152,7 @@ var allowed = map[string][]string{
 
 // pure packages take time as a value and touch nothing of the world. An address
 // (net/netip) is a value, too.
-var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "internal/stats", "orchestrator/downsample", "orchestrator/judge", "orchestrator/report/audit", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code", "protocols/lttcp/wire", "protocols/lttcp/core", "protocols/probe/pattern", "protocols/probe/wire", "protocols/probe/measure", "protocols/probe/search"}
+var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "internal/stats", "orchestrator/downsample", "orchestrator/judge", "orchestrator/measure", "orchestrator/report/audit", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code", "protocols/lttcp/wire", "protocols/lttcp/core", "protocols/probe/pattern", "protocols/probe/wire", "protocols/probe/measure", "protocols/probe/search"}
 
 var worldly = []string{"net", "os", "syscall", "context", "log", "log/slog"}
 

@@ -32,7 +32,7 @@ func TestEmbeddedData(t *testing.T) {
 		got, want []string
 	}{
 		{"radios", c.Profiles(), []string{"decola-radio", "hf-4800", "hf-4800-arq", "hf-4800-arq-fec", "hf-4800-fec", "hf-4800-tuned", "hf-ax25", "hf-stanag-5066",
-			"lttcp-burst", "lttcp-on-off", "lttcp-uniform", "mpu4", "prc-117g-anw2c", "prc-117g-srw", "prc-152a", "prc-154a-srw", "qaddoura-wlan", "reference-link", "transports-bursts", "transports-link", "transports-outage", "transports-second", "tw-400-tsm-e"}},
+			"lttcp-burst", "lttcp-on-off", "lttcp-uniform", "mpu4", "prc-117g-anw2c", "prc-117g-srw", "prc-152a", "prc-154a-srw", "qaddoura-wlan", "reference-link", "transports-bursts", "transports-link", "transports-outage", "transports-second", "tw-400-tsm-e", "unnamed-radio"}},
 		{"topologies", c.Topologies(), []string{"flag-pole", "k-lot", "point-to-point", "two-radios", "vip-lot", "wired-wireless", "zahl-road"}},
 		{"protocols", c.Protocols(), []string{"haul", "lttcp", "probe", "quic", "sctp", "split", "tcp", "udt"}},
 	} {

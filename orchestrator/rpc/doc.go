@@ -2,8 +2,8 @@
 // package below. AgentService is for nodes; OperatorService, ControlService,
 // CatalogService, LibraryService, FleetService and LabService are for people and
 // scripts. rpc/results answers ResultService, rpc/people AccessService, rpc/trust
-// TrustService, rpc/enrol EnrolmentService and NodeService, rpc/day DayService. rpc/reply has what
-// several of them answer with.
+// TrustService, rpc/enrol EnrolmentService and NodeService, rpc/day DayService,
+// rpc/measuring MeasureService. rpc/reply has what several of them answer with.
 //
 // Handlers translate; what happens is decided in orchestrator/launch, campaign,
 // fleet, library, access, authority and signing, stored by orchestrator/ingest, read by

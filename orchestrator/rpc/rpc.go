@@ -18,6 +18,7 @@ import (
 	"linktrial/orchestrator/library"
 	"linktrial/orchestrator/rpc/day"
 	"linktrial/orchestrator/rpc/enrol"
+	"linktrial/orchestrator/rpc/measuring"
 	"linktrial/orchestrator/rpc/people"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/rpc/request"
@@ -95,6 +96,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewResultServiceHandler(values, opts...))
 	mux.HandleFunc("GET "+results.DownloadPath, values.Download)
+	mux.Handle(linktrialv1connect.NewMeasureServiceHandler(measuring.New(measuring.Config{Store: cfg.Store, Catalog: cfg.Catalog, Launcher: cfg.Launcher, Nodes: cfg.Engine.Nodes.List, Campaigns: values, Problems: asProblems, Logger: cfg.Logger}), opts...))
 	ends := day.New(day.Config{Store: cfg.Store, Operator: operator, Results: values, Folder: cfg.DayFolder, Backup: cfg.Backup, Version: cfg.Version, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})
 	mux.Handle(linktrialv1connect.NewDayServiceHandler(ends, opts...))
 	mux.HandleFunc("GET "+day.DownloadPath, ends.Download)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -26,7 +25,7 @@ func (g *gate) tryAgain(ctx context.Context, units []unit) {
 		}
 		key := f.pkg + "/" + f.top()
 		if strings.HasPrefix(f.pkg, "web/") {
-			key = f.name()
+			key = f.pkg // its tests build on each other: they are run again together
 		}
 		if first, ok := seen[key]; ok {
 			f.again = g.failures[first].again // a subtest and its test are one
@@ -57,17 +56,14 @@ func (g *gate) isExact(f failure) bool {
 	return false
 }
 
-// alone runs a failed test by itself.
+// alone runs a failed test by itself; one in a browser with those of its file.
 func (g *gate) alone(ctx context.Context, f failure, units []unit) attempt {
 	(&queue{lane: computing}).waitForTurn(ctx)
 	began := readPressure()
 	once := gate{results: newResults(g.out), all: g.all, folder: g.folder}
 	var err error
 	if u, ok := pageUnit(units, f.pkg); ok {
-		u.command = append(u.command, "--testNamePattern", "^"+regexp.QuoteMeta(f.test)+"$")
 		_, err = once.runPage(ctx, u)
-		// Those of the file that the pattern leaves out.
-		once.skipped = nil
 	} else {
 		race := false
 		for _, p := range g.all {
@@ -84,7 +80,6 @@ func (g *gate) alone(ctx context.Context, f failure, units []unit) attempt {
 func pageUnit(units []unit, pkg string) (unit, bool) {
 	for _, u := range units {
 		if u.page && u.pkg == pkg {
-			u.command = append([]string{}, u.command...)
 			return u, true
 		}
 	}

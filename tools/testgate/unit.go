@@ -92,6 +92,12 @@ func testUnit(p goPackage, binary string, limit time.Duration, selection ...stri
 	return unit{pkg: p.ImportPath, dir: p.Dir, command: append(command, selection...), limit: limit, label: label, waits: p.Tests.waits[""]}
 }
 
+// ownNetwork begins a command in a network of its own, a loopback alone. A browser gives up
+// what it loads when any address of its network changes (ERR_NETWORK_CHANGED), and the
+// labs of tests beside it add and remove addresses.
+var ownNetwork = []string{"unshare", "--net", "--", "sh", "-ec",
+	`ip link set lo up; sysctl -qw net.ipv4.ip_forward=0; exec "$@"`, "sh"}
+
 // pageUnits are the files of tests in a browser below web/tests.
 func pageUnits(web string) ([]unit, error) {
 	files, err := filepath.Glob(filepath.Join(web, "tests", "*.test.ts"))
@@ -103,7 +109,7 @@ func pageUnits(web string) ([]unit, error) {
 		name := filepath.Base(f)
 		out = append(out, unit{
 			pkg: "web/tests/" + name, dir: web, page: true, limit: packageLimit, label: "web " + name,
-			command: []string{"npx", "vitest", "run", "--config", "vitest.browser.config.ts", filepath.Join("tests", name)},
+			command: append(slices.Clone(ownNetwork), "npx", "vitest", "run", "--config", "vitest.browser.config.ts", filepath.Join("tests", name)),
 		})
 	}
 	return out, nil

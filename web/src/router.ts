@@ -24,6 +24,12 @@ export const routes: RouteRecordRaw[] = [
     meta: { title: 'Overview', menu: 0 },
   },
   {
+    path: '/measure',
+    name: 'measure',
+    component: () => import('@/pages/MeasurePage.vue'),
+    meta: { title: 'Measure', menu: 15 },
+  },
+  {
     path: '/plans',
     name: 'plans',
     component: () => import('@/pages/PlansPage.vue'),

@@ -108,6 +108,7 @@ test.each([
   ['fleet', '/fleet', 'Preflight'],
   ['identities', '/fleet/identities', 'Identities'],
   ['setup', '/setup', 'Set up'],
+  ['measure', '/measure', 'Measure this link'],
   ['plans', '/plans', 'Scheduled'],
   ['plan', '/plans/quickstart', 'quickstart'],
   ['runs', '/runs', 'twelve'],

@@ -66,6 +66,7 @@ const pages: [name: string, path: string, content: string][] = [
   ['fleet', '/fleet', 'h2, h3, table, .hint'],
   ['identities', '/fleet/identities', 'h2, .hint, p'],
   ['set up', '/setup', 'main p'],
+  ['measure', '/measure', 'main p'],
   ['plans', '/plans', 'table tbody tr'],
   ['plan', '/plans/quickstart', '.cm-content, textarea, form'],
   ['runs', '/runs', 'table tbody tr'],

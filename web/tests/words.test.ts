@@ -86,6 +86,7 @@ const views: [name: string, path: string, ready: string, prepare?: (page: Page) 
   ['fleet', '/fleet', 'article'],
   ['identities', '/fleet/identities', 'main p'],
   ['set up', '/setup', 'main p'],
+  ['measure', '/measure', 'main p'],
   ['plans', '/plans', 'tbody tr'],
   ['plans, new', '/plans', 'tbody tr', press('New plan')],
   ['plan', '/plans/words', '.cm-content'],

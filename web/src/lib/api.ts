@@ -10,6 +10,7 @@ import { NodeService } from '@/gen/linktrial/v1/enrol_pb'
 import { FleetService } from '@/gen/linktrial/v1/fleet_pb'
 import { JoinService } from '@/gen/linktrial/v1/join_pb'
 import { LibraryService } from '@/gen/linktrial/v1/library_pb'
+import { MeasureService } from '@/gen/linktrial/v1/measure_pb'
 import { OperatorService } from '@/gen/linktrial/v1/operator_pb'
 import { ResultService } from '@/gen/linktrial/v1/result_pb'
 import { TrustService } from '@/gen/linktrial/v1/trust_pb'
@@ -114,6 +115,7 @@ export const lab = createClient(LabService, transport)
 export const catalog = createClient(CatalogService, transport)
 export const nodes = createClient(NodeService, transport)
 export const joins = createClient(JoinService, transport)
+export const measure = createClient(MeasureService, transport)
 export const trust = createClient(TrustService, transport)
 
 /**

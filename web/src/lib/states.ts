@@ -259,6 +259,14 @@ const requiredStates: Partial<Record<RequiredOutcome, State>> = {
 /** What results say of a requirement of the plan. */
 export const requiredState = (o: RequiredOutcome): State => requiredStates[o] ?? unknown
 
+const usableStates: Record<string, State> = {
+  yes: state('✓', 'yes', 'ok'),
+  no: state('✕', 'no', 'bad'),
+  undecided: state('?', 'undecided', 'warn'),
+}
+/** Whether a measured link is good enough for a use. */
+export const usableState = (outcome: string): State => usableStates[outcome] ?? { ...unknown, word: outcome }
+
 /** What somebody has to look at: so many things, and whether one of them is a fault. */
 export const attentionState = (things: number, fault: boolean): State =>
   things

@@ -1,0 +1,60 @@
+package trial
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/unit"
+	"linktrial/orchestrator/measure"
+)
+
+// thresholdFlags are the thresholds of the judgement.
+type thresholdFlags struct {
+	mos, loss                                    float64
+	voiceDelay, chatDelay, pictureTime, fileTime time.Duration
+	picture, file                                string
+}
+
+func (t *thresholdFlags) register(cmd *cobra.Command) {
+	d := measure.Defaults
+	milliseconds := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+	f := cmd.Flags()
+	f.Float64Var(&t.mos, "voice-mos", d.VoiceMOS, "voice: least quality of each way (MOS by ITU-T G.107)")
+	f.DurationVar(&t.voiceDelay, "voice-delay", milliseconds(d.VoiceDelayMS), "voice: longest one-way delay of 95 % of the packets (ITU-T G.114)")
+	f.Float64Var(&t.loss, "chat-loss", d.ChatLoss, "chat and positions: largest share of packets lost, 0 to 1")
+	f.DurationVar(&t.chatDelay, "chat-delay", milliseconds(d.ChatDelayMS), "chat and positions: longest one-way delay of 95 % of the packets")
+	f.StringVar(&t.picture, "picture", unit.FormatBytes(int64(d.PictureBytes)), "pictures: size of one")
+	f.DurationVar(&t.pictureTime, "picture-time", milliseconds(1e3*d.PictureSeconds), "pictures: longest time of one")
+	f.StringVar(&t.file, "file", unit.FormatBytes(int64(d.FileBytes)), "files: size of one")
+	f.DurationVar(&t.fileTime, "file-time", milliseconds(1e3*d.FileSeconds), "files: longest time of one")
+}
+
+// read is the thresholds that were given.
+func (t *thresholdFlags) read(cmd *cobra.Command) (*linktrialv1.MeasureThresholds, error) {
+	out := &linktrialv1.MeasureThresholds{}
+	set := func(name string, into **float64, value float64) {
+		if cmd.Flags().Changed(name) {
+			*into = &value
+		}
+	}
+	set("voice-mos", &out.VoiceMos, t.mos)
+	set("voice-delay", &out.VoiceDelayMs, 1e3*t.voiceDelay.Seconds())
+	set("chat-loss", &out.ChatLoss, t.loss)
+	set("chat-delay", &out.ChatDelayMs, 1e3*t.chatDelay.Seconds())
+	set("picture-time", &out.PictureSeconds, t.pictureTime.Seconds())
+	set("file-time", &out.FileSeconds, t.fileTime.Seconds())
+	for name, x := range map[string]struct {
+		text string
+		into **float64
+	}{"picture": {t.picture, &out.PictureBytes}, "file": {t.file, &out.FileBytes}} {
+		bytes, err := unit.Bytes(x.text)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", name, err)
+		}
+		set(name, x.into, float64(bytes))
+	}
+	return out, nil
+}

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"encoding/csv"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"linktrial/internal/testkind"
+)
+
+// TestMeasure: over an emulated radio of 2 Mbit/s and 30 ms, 'linktrial measure' finds the
+// capacity within 3 %, the delay within 1 ms and the loss exactly, within the time that it
+// says beforehand, and judges the link. Interrupted, it aborts its run.
+func TestMeasure(t *testing.T) {
+	testkind.OfTest(t, testkind.RealTime, "measures an emulated radio")
+	p := inPieces(t)
+	if _, stderr, code := p.run("measure", "--orchestrator", p.url); code != 1 || !strings.Contains(stderr, "linktrial measure --radio NAME") {
+		t.Errorf("without a radio: exit %d, %s", code, stderr)
+	}
+	file := filepath.Join(p.work, "link.csv")
+	begun := time.Now()
+	page := p.must("measure", "--radio", "transports-link", "--quiet", "--csv", file)
+	if took := time.Since(begun); took > 2*time.Minute {
+		t.Errorf("took %s", took)
+	}
+	for _, use := range []string{"voice", "chat and positions", "pictures", "files"} {
+		if !strings.Contains(strings.Join(strings.Fields(page), " "), use+" YES") {
+			t.Errorf("not good enough for %s:\n%s", use, page)
+		}
+	}
+	for _, way := range []string{"client → server", "server → client"} {
+		expectMeasured(t, file, "capacity", "capacity", way, 2000, 0.03*2000)
+		expectMeasured(t, file, "capacity", "largest packet (payload of UDP)", way, 1472, 0)
+		// 128 bytes at 2 Mbit/s take 0.5 ms.
+		expectMeasured(t, file, "small packets, idle link", "delay, median", way, 30.5, 1)
+		expectMeasured(t, file, "small packets, idle link", "loss", way, 0, 0)
+	}
+	if again := p.must("measure", "--show", ""); again != page {
+		t.Errorf("the newest measurement is\n%s\nafter\n%s", again, page)
+	}
+
+	r := p.start("measure", "--radio", "transports-link", "--orchestrator", p.url)
+	r.waitFor("running", 30*time.Second)
+	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.wait(20 * time.Second); code != 1 || !strings.Contains(r.output(), "the measurement was aborted") {
+		t.Errorf("interrupted: exit %d\n%s", code, r.output())
+	}
+	if runs := p.must("run", "list"); strings.Count(runs, "aborted") != 1 {
+		t.Errorf("the run goes on:\n%s", runs)
+	}
+}
+
+// expectMeasured holds one value of the exported file against what the radio has.
+func expectMeasured(t *testing.T, file, group, metric, way string, want, within float64) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r[1] != "value" || r[2] != group || r[3] != metric || r[4] != way {
+			continue
+		}
+		got, err := strconv.ParseFloat(r[5], 64)
+		if err != nil || math.Abs(got-want) > within {
+			t.Errorf("%s, %s, %s: %s, expected %g ± %g", group, metric, way, r[5], want, within)
+		}
+		return
+	}
+	t.Errorf("no %s, %s, %s", group, metric, way)
+}

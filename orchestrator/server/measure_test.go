@@ -1,0 +1,92 @@
+package server_test
+
+import (
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/agentprotocol"
+	"linktrial/orchestrator/store/storetest"
+)
+
+// What a measurement would be follows from the node that leads, and what cannot be measured
+// is refused with what to do.
+func TestMeasurementIsPreviewed(t *testing.T) {
+	s := serveAll(t, storetest.URL(t), t.TempDir(), nil)
+	ctx := t.Context()
+	measure := linktrialv1connect.NewMeasureServiceClient(s.http, s.base, connect.WithGRPC())
+	preview := func(c *linktrialv1.LinkChoice) (*linktrialv1.MeasurementPlan, error) {
+		res, err := measure.PreviewMeasurement(ctx, connect.NewRequest(&linktrialv1.PreviewMeasurementRequest{Link: c}))
+		if err != nil {
+			return nil, err
+		}
+		return res.Msg.Plan, nil
+	}
+	_, err := preview(nil)
+	fails(t, err, connect.CodeFailedPrecondition, "no client node with a radio is connected")
+
+	register := func(radioName, address string) {
+		t.Helper()
+		_, err := s.agent.Register(ctx, connect.NewRequest(&linktrialv1.RegisterRequest{Protocol: agentprotocol.Number, Name: "client", Role: "client", Radio: radioName, RadioAddress: address, Incarnation: "1"}))
+		require.NoError(t, err)
+	}
+	register("", "")
+	_, err = preview(nil)
+	fails(t, err, connect.CodeFailedPrecondition, "no client node with a radio is connected")
+
+	register("", "10.77.0.1")
+	p, err := preview(nil)
+	require.NoError(t, err)
+	require.Equal(t, "unnamed-radio", p.Radio)
+	require.Equal(t, "point-to-point", p.Topology)
+	require.True(t, p.RestFollows)
+	require.Contains(t, p.Text, "name: measure-search")
+	require.LessOrEqual(t, p.BoundSeconds, 600.0)
+	require.Greater(t, p.BoundSeconds, p.PartSeconds)
+
+	register("transports-link", "10.77.0.1")
+	p, err = preview(nil)
+	require.NoError(t, err)
+	require.Equal(t, "transports-link", p.Radio)
+	require.False(t, p.RestFollows)
+	require.Equal(t, 2e6, p.RateBps)
+	require.LessOrEqual(t, p.BoundSeconds, 120.0)
+
+	_, err = preview(&linktrialv1.LinkChoice{Radio: "transport-link"})
+	fails(t, err, connect.CodeFailedPrecondition, `there is no radio "transport-link"`, "transports-link")
+	_, err = preview(&linktrialv1.LinkChoice{Topology: "nowhere"})
+	fails(t, err, connect.CodeFailedPrecondition, `there is no topology "nowhere"`)
+
+	// The orchestrator has no driver for probes: nothing is started.
+	started, err := measure.StartMeasurement(ctx, connect.NewRequest(&linktrialv1.StartMeasurementRequest{}))
+	require.NoError(t, err)
+	require.Empty(t, started.Msg.CampaignId)
+	require.NotEmpty(t, started.Msg.Problems)
+	list, err := measure.ListMeasurements(ctx, connect.NewRequest(&linktrialv1.ListMeasurementsRequest{}))
+	require.NoError(t, err)
+	require.Empty(t, list.Msg.Measurements)
+}
+
+// Campaigns that are no measurement are not judged as one.
+func TestOnlyMeasurementsAreJudged(t *testing.T) {
+	s := serveAll(t, storetest.URL(t), t.TempDir(), nil)
+	ctx := t.Context()
+	measure := linktrialv1connect.NewMeasureServiceClient(s.http, s.base, connect.WithGRPC())
+	get := func(id string, set *linktrialv1.MeasureThresholds) error {
+		_, err := measure.GetMeasurement(ctx, connect.NewRequest(&linktrialv1.GetMeasurementRequest{CampaignId: id, Thresholds: set}))
+		return err
+	}
+	fails(t, get("", nil), connect.CodeNotFound, "no link has been measured yet")
+	share := 5.0
+	fails(t, get("", &linktrialv1.MeasureThresholds{ChatLoss: &share}), connect.CodeInvalidArgument, "expected 0 to 1, found 5")
+
+	g := newGround(t, s.clients)
+	fails(t, get(g.campaign, nil), connect.CodeFailedPrecondition, "no measurement of a link")
+	_, err := measure.PreviewMeasurement(ctx, connect.NewRequest(&linktrialv1.PreviewMeasurementRequest{Link: &linktrialv1.LinkChoice{Search: g.campaign}}))
+	fails(t, err, connect.CodeFailedPrecondition, "no measurement of a link")
+	_, err = measure.PreviewMeasurement(ctx, connect.NewRequest(&linktrialv1.PreviewMeasurementRequest{}))
+	fails(t, err, connect.CodeFailedPrecondition, "emulated radio", "linktrial measure --radio NAME")
+}
