@@ -81,6 +81,7 @@ func TestTwoLaptops(t *testing.T) {
 	t.Logf("memory of the idle laptop a: %s", p.a.On(idleMemory))
 	p.refusals(t, join[1])
 	p.setUp(t)
+	p.measure(t)
 	p.compare(t)
 
 	for _, m := range []*machinetest.Machine{p.a, p.b} {

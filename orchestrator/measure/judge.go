@@ -155,7 +155,7 @@ func judgeVoice(v *Values, t Thresholds) Use {
 			continue
 		}
 		if p.Received == 0 || p.DelayP95MS == nil {
-			u.lacks("Voice %s: %s.", way, whyNot(p))
+			u.lacks("Voice %s: %s.", way, v.whyNot(p))
 			continue
 		}
 		if p.UncertaintyMS == nil || p.MOS == nil {
@@ -208,7 +208,7 @@ func judgeChat(v *Values, t Thresholds) Use {
 	for w, p := range v.Idle {
 		way := Way(w)
 		if p == nil || p.Sent == 0 {
-			u.lacks("Small packets %s: %s.", way, whyNot(p))
+			u.lacks("Small packets %s: %s.", way, v.whyNot(p))
 			continue
 		}
 		loss := stats.Wilson(int(p.Lost), int(p.Sent), 0.95)
@@ -238,10 +238,10 @@ func judgeBulk(v *Values, name string, bytes, most float64) Use {
 	best := bestTransfer(v.Transfers)
 	if best == nil {
 		if len(v.Transfers) == 0 {
-			u.lacks("Transfers: the run ended before them.")
+			u.lacks("Transfers: %s.", v.before())
 		}
 		for _, r := range v.Transfers {
-			u.lacks("Transfer of %s: %s.", r.Label, transferProblem(&r))
+			u.lacks("Transfer of %s: %s.", r.Label, v.transferProblem(&r))
 		}
 		return u.end()
 	}
@@ -261,7 +261,7 @@ func bestTransfer(rows []report.Row) (best *report.Row) {
 	return best
 }
 
-func transferProblem(r *report.Row) string {
+func (v *Values) transferProblem(r *report.Row) string {
 	switch {
 	case r.Missing != "":
 		return r.Missing
@@ -270,7 +270,7 @@ func transferProblem(r *report.Row) string {
 	case len(r.Failures) > 0:
 		return string(r.Failures[0].Verdict)
 	}
-	return "the run ended before it"
+	return v.before()
 }
 
 func sizeText(bytes float64) string {

@@ -118,7 +118,7 @@ func TestJudge(t *testing.T) {
 			r.Partial, r.Rows = true, nil
 			without(r, "voice-g711")
 			without(r, "idle")
-		}, "undecided undecided undecided undecided", "Partial: the run has not ended, or was aborted."},
+		}, "undecided undecided undecided undecided", "Partial: the run was aborted."},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			table := good()
@@ -137,6 +137,37 @@ func TestJudge(t *testing.T) {
 				t.Errorf("no %q in\n%s", x.says, text)
 			}
 		})
+	}
+}
+
+// What is still to come is not called missing.
+func TestWhileItRuns(t *testing.T) {
+	table := good()
+	table.Partial, table.Rows = true, nil
+	without(&table, "idle")
+	v := measure.ValuesOf([]report.RunTable{table})
+	v.Running = true
+	page := measure.Page{Values: v, Uses: measure.Judge(&v, measure.Whole, measure.Defaults)}
+	text := page.Text()
+	for _, says := range []string{"Partial: the measurement has not ended.", "not measured: Transfers: not yet."} {
+		if !strings.Contains(text, says) {
+			t.Errorf("no %q in\n%s", says, text)
+		}
+	}
+	if strings.Contains(text, "ended before") {
+		t.Error(text)
+	}
+}
+
+// Where the highest rate that is tried was not too much, the capacity is a lower bound.
+func TestCapacityAboveTheHighestRate(t *testing.T) {
+	table := good()
+	c := row(&table, "capacity-there", radio.RoleClient).Capacity
+	c.MaximumBPS, c.Highest = of(200.1e6), 1
+	v := measure.ValuesOf([]report.RunTable{table})
+	l := v.Lines()[0]
+	if l.Value != 200100 || measure.Quantity(l.Value, l.Unit) != "200.1 Mbit/s" || !strings.HasPrefix(l.Note, "at least: no rate was too much") {
+		t.Errorf("%+v", l)
 	}
 }
 

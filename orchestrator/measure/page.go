@@ -45,16 +45,16 @@ func (v *Values) Lines() (out []Line) {
 	}{{"small packets, idle link", v.Idle}, {"voice, idle link", v.Voice}} {
 		for w, p := range set.rows {
 			if p != nil {
-				out = append(out, probeLines(set.group, Way(w), p)...)
+				out = append(out, v.probeLines(set.group, Way(w), p)...)
 			}
 		}
 	}
 	for _, r := range v.Transfers {
-		out = append(out, transferLine(&r))
+		out = append(out, v.transferLine(&r))
 	}
 	for i := range v.Loaded {
 		p := &v.Loaded[i]
-		out = append(out, probeLines("small packets beside "+p.BesideLabel, wayOf(p.From), p)...)
+		out = append(out, v.probeLines("small packets beside "+p.BesideLabel, wayOf(p.From), p)...)
 	}
 	return out
 }
@@ -65,10 +65,13 @@ func (v *Values) capacityLines(w Way) []Line {
 		return nil
 	}
 	if p.Capacity == nil {
-		return []Line{{"capacity", "capacity", w.String(), math.NaN(), "kbit/s", whyNot(p)}}
+		return []Line{{"capacity", "capacity", w.String(), math.NaN(), "kbit/s", v.whyNot(p)}}
 	}
 	note := ""
-	if p.Capacity.Unfinished > 0 {
+	switch {
+	case p.Capacity.Highest > 0:
+		note = "at least: no rate was too much for the link, up to the highest that is tried or that the sender can"
+	case p.Capacity.Unfinished > 0:
 		note = "the time was up before the search had come to 1 %"
 	}
 	out := []Line{{"capacity", "capacity", w.String(), number(p.Capacity.MaximumBPS) / 1e3, "kbit/s", note}}
@@ -78,9 +81,9 @@ func (v *Values) capacityLines(w Way) []Line {
 	return append(out, Line{"capacity", "loss at that rate", w.String(), 100 * number(p.Capacity.LossShare), "%", ""})
 }
 
-func probeLines(group string, w Way, p *report.ProbeRow) []Line {
+func (v *Values) probeLines(group string, w Way, p *report.ProbeRow) []Line {
 	if p.Sent == 0 {
-		return []Line{{group, "loss", w.String(), math.NaN(), "%", whyNot(p)}}
+		return []Line{{group, "loss", w.String(), math.NaN(), "%", v.whyNot(p)}}
 	}
 	above := ""
 	if p.UncertaintyMS == nil {
@@ -103,12 +106,12 @@ func probeLines(group string, w Way, p *report.ProbeRow) []Line {
 	return out
 }
 
-func transferLine(r *report.Row) Line {
+func (v *Values) transferLine(r *report.Row) Line {
 	l := Line{"transfers", r.Label, There.String(), math.NaN(), "KB/s", ""}
 	if r.Valid > 0 && r.AverageKBps != nil {
 		l.Value, l.Note = *r.AverageKBps, "verified"
 	} else {
-		l.Note = transferProblem(r)
+		l.Note = v.transferProblem(r)
 	}
 	return l
 }
@@ -125,6 +128,8 @@ func Quantity(x float64, unit string) string {
 	switch {
 	case math.IsNaN(x):
 		return "not measured"
+	case unit == "kbit/s" && x >= 10_000:
+		return fmt.Sprintf("%.4g Mbit/s", x/1000)
 	case math.Abs(x) >= 1000:
 		return fmt.Sprintf("%.0f %s", x, unit)
 	case unit == "bytes" || unit == "packets":
@@ -162,8 +167,11 @@ func (p *Page) Text() string {
 		fmt.Fprintf(&b, " (%s)", p.Values.Place)
 	}
 	fmt.Fprintf(&b, ", %s\n", unit.Moment(p.Started))
-	if p.Values.Partial {
-		b.WriteString("Partial: the run has not ended, or was aborted.\n")
+	switch {
+	case p.Values.Running:
+		b.WriteString("Partial: the measurement has not ended.\n")
+	case p.Values.Partial:
+		b.WriteString("Partial: the run was aborted.\n")
 	}
 	if p.Hint != "" {
 		b.WriteString(p.Hint + "\n")

@@ -39,6 +39,7 @@ type Values struct {
 	// ClocksUnknown is why one-way delays are not known.
 	ClocksUnknown string
 	Partial       bool // a run has not ended, or was aborted
+	Running       bool // the newest part has not ended
 	Place         string
 	Radio         string // for people
 }
@@ -107,8 +108,16 @@ func codecOf(probe string) (stats.Codec, string) {
 	return stats.G729A, "G.729"
 }
 
+// before is why a trial has no values that was not carried out, for people.
+func (v *Values) before() string {
+	if v.Running {
+		return "not yet"
+	}
+	return "the run ended before it"
+}
+
 // whyNot is why a probe has no values, for people.
-func whyNot(p *report.ProbeRow) string {
+func (v *Values) whyNot(p *report.ProbeRow) string {
 	switch {
 	case p == nil:
 		return "it was not part of the plan"
@@ -119,7 +128,7 @@ func whyNot(p *report.ProbeRow) string {
 		}
 		return fmt.Sprintf("the probe ended as %s: %s", f.Verdict, f.Reason)
 	case p.Measured == 0:
-		return "the run ended before it"
+		return v.before()
 	}
 	return "no packet arrived"
 }

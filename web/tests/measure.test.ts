@@ -6,7 +6,7 @@ import { clean, shotBoth, type Station, station } from './harness'
 let s: Station
 beforeAll(async () => {
   s = await station('measure')
-  await s.labUp('--topology', 'point-to-point', '--radio', 'transports-link')
+  await s.labUp('--radio', 'transports-link')
 })
 afterAll(() => s?.stop())
 
@@ -26,7 +26,7 @@ test('a link is measured, stopped, and shown on one sheet', async () => {
   await page.getByRole('button', { name: 'Stop' }).click()
   await page.getByRole('button', { name: 'CSV' }).waitFor({ timeout: 30_000 })
   for (const use of ['voice', 'chat and positions', 'pictures', 'files'])
-    await page.getByRole('row', { name: new RegExp(`^${use}`) }).waitFor()
+    await page.getByRole('rowheader', { name: use, exact: true }).waitFor()
   expect(await page.getByText(/not measured:/).count()).toBeGreaterThan(0)
   await clean(page)
   await shotBoth(page, 'measure')

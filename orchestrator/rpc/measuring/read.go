@@ -61,6 +61,7 @@ func (s *Service) read(ctx context.Context, id string) (*measured, error) {
 		return nil, err
 	}
 	m.values = measure.ValuesOf(m.tables)
+	m.values.Running = !m.ended
 	return m, nil
 }
 
