@@ -146,6 +146,10 @@ func (p *pair) setUp(t *testing.T) {
 	p.a.On("linktrial node radio laptop-a --interface radio0 --address 10.77.0.1/24 --role client")
 	p.a.On("linktrial node radio laptop-b --interface radio0 --address 10.77.0.3/24 --role server")
 	require.Contains(t, p.b.On("ip -brief address show radio0"), "10.77.0.3/24")
+	checks := p.a.On("linktrial preflight; true") // a bare machine has no time service, which is a warning
+	require.Regexp(t, `laptop-b +time +warning`, checks)
+	require.NotContains(t, checks, "fail")
+	require.Equal(t, "NRestarts=0\n", p.b.On("systemctl show --property=NRestarts linktrial-agent"))
 }
 
 // compare runs two protocols over the radios, which have no name.

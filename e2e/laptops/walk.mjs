@@ -1,0 +1,60 @@
+// A stranger's hour in the browser, on two laptops that have joined: node walk.mjs LINK, in the
+// folder web. Prints what was done after how many seconds.
+import { createRequire } from 'node:module'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+const { chromium } = createRequire(join(process.cwd(), 'package.json'))('playwright-core')
+const link = process.argv[2]
+const site = new URL(link).origin
+const shots = process.env.LINKTRIAL_SHOTS
+const began = Date.now()
+const seconds = () => ((Date.now() - began) / 1000).toFixed(1).padStart(6)
+
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium-headless-shell', args: ['--no-sandbox', '--disable-gpu'] })
+const page = await (await browser.newContext({ ignoreHTTPSErrors: true, viewport: { width: 1366, height: 768 }, locale: 'en-GB' })).newPage()
+page.setDefaultTimeout(60_000)
+const minutes = (n) => ({ timeout: n * 60_000 })
+
+async function step(what, fullPage = true) {
+  console.log(`${seconds()} s  ${what}`)
+  if (!shots) return
+  mkdirSync(shots, { recursive: true })
+  await page.screenshot({ path: join(shots, `walk-${what.replace(/[^a-z]+/gi, '-').toLowerCase()}.png`), fullPage })
+}
+const menu = (name) => page.getByRole('link', { name, exact: true }).first().click()
+const button = (name) => page.getByRole('button', { name, exact: true })
+
+process.on('uncaughtException', async (e) => {
+  await step('failed').catch(() => undefined)
+  console.error(await page.locator('main').innerText().catch(() => ''))
+  console.error(e)
+  process.exit(1)
+})
+await page.goto(link)
+await page.getByLabel('Name').fill('alice')
+await page.getByLabel('Password', { exact: true }).fill('four words of her own')
+await page.getByLabel('Password again').fill('four words of her own')
+await button('Make the first admin').click()
+await page.getByRole('link', { name: 'Set up', exact: true }).waitFor()
+await step('first admin')
+
+await menu('Set up')
+for (const name of ['laptop-a', 'laptop-b']) {
+  const card = page.getByRole('article', { name })
+  await card.getByRole('radio', { name: /^radio0\b/ }).check()
+  await card.getByRole('button', { name: 'Try it' }).click()
+  await card.getByText(/radio0 has the address/).waitFor()
+}
+await step('radios set up')
+await button('Start preflight').click()
+await page.getByText(/checks passed/).first().waitFor(minutes(1))
+await page.locator('button:enabled', { hasText: 'Start preflight' }).waitFor(minutes(1))
+await step('preflight')
+
+await menu('Measure')
+await button('Measure this link').click()
+await page.getByText(/^Measuring\./).waitFor()
+await button('CSV').waitFor(minutes(12))
+await step('measured')
+await browser.close()
