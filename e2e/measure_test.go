@@ -56,6 +56,53 @@ func TestMeasure(t *testing.T) {
 	if runs := p.must("run", "list"); strings.Count(runs, "aborted") != 1 {
 		t.Errorf("the run goes on:\n%s", runs)
 	}
+	walkedSeries(t, p, campaignOf(t, file))
+}
+
+// campaignOf is the campaign of an exported file.
+func campaignOf(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(text), "\n")
+	campaign, _, _ := strings.Cut(rows, ",")
+	return campaign
+}
+
+// walkedSeries makes a series by the capacities of a measurement, interrupts it, and
+// holds its file against what the radio has.
+func walkedSeries(t *testing.T, p *pieces, campaign string) {
+	t.Helper()
+	file := filepath.Join(p.work, "walk.csv")
+	r := p.start("measure", "--show", campaign, "--every", "1s", "--csv", file, "--orchestrator", p.url)
+	waitUntil(t, "two measurements of a series", time.Minute, func() bool { return strings.Count(r.output(), "UTC  voice YES") >= 2 }, r.output)
+	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.wait(20 * time.Second); code != 0 {
+		t.Errorf("interrupted: exit %d\n%s", code, r.output())
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil || len(rows) < 3 {
+		t.Fatalf("%v, %v", rows, err)
+	}
+	for _, row := range rows[1:3] { // a third one was aborted
+		for _, delay := range row[9:11] {
+			if ms, err := strconv.ParseFloat(delay, 64); err != nil || math.Abs(ms-30.5) > 1 {
+				t.Errorf("delay in %q, expected 30.5 ms", row)
+			}
+		}
+		if row[6] != "yes" || row[11] != "0" || row[12] != "0" {
+			t.Errorf("a point of the series is %q", row)
+		}
+	}
 }
 
 // expectMeasured holds one value of the exported file against what the radio has.

@@ -36,6 +36,14 @@ func PartOf(plan string) (Part, bool) {
 	return Whole, false
 }
 
+// PlanNames are the names of the plans of these parts.
+func PlanNames(parts ...Part) (out []string) {
+	for _, p := range parts {
+		out = append(out, partNames[p])
+	}
+	return out
+}
+
 // Link is what is measured.
 type Link struct {
 	Radio, Topology string // names in the catalogue
@@ -262,6 +270,9 @@ func Bound(l Link) time.Duration {
 const searchMark = "# The capacities are those of the campaign "
 
 var searched = regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(searchMark) + `([0-9a-z]+)$`)
+
+// SearchLine is the line by which the text of a plan names the campaign of its search.
+func SearchLine(campaign string) string { return searchMark + campaign + "\n" }
 
 // SearchOf is the campaign by whose capacities a plan was made; empty: there is none.
 func SearchOf(text string) string {

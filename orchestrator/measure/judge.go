@@ -37,24 +37,6 @@ type Thresholds struct {
 var Defaults = Thresholds{VoiceMOS: 3.6, VoiceDelayMS: 400, ChatLoss: 0.05, ChatDelayMS: 5000,
 	PictureBytes: 100 << 10, PictureSeconds: 60, FileBytes: 10 << 20, FileSeconds: 600}
 
-// Check reports what is wrong with thresholds; nil: nothing.
-func (t Thresholds) Check() error {
-	for _, x := range []struct {
-		name           string
-		value, low, to float64
-	}{
-		{"quality of voice (MOS)", t.VoiceMOS, 1, 4.41}, {"delay of voice in ms", t.VoiceDelayMS, 1, 60_000},
-		{"loss of chat, as a share", t.ChatLoss, 0, 1}, {"delay of chat in ms", t.ChatDelayMS, 1, 3_600_000},
-		{"size of a picture in bytes", t.PictureBytes, 1, 1 << 40}, {"time of a picture in s", t.PictureSeconds, 0.1, 86_400},
-		{"size of a file in bytes", t.FileBytes, 1, 1 << 40}, {"time of a file in s", t.FileSeconds, 0.1, 86_400},
-	} {
-		if !(x.value >= x.low && x.value <= x.to) {
-			return fmt.Errorf("threshold of the %s: expected %g to %g, found %g", x.name, x.low, x.to, x.value)
-		}
-	}
-	return nil
-}
-
 // Check is one metric held against its threshold.
 type Check struct {
 	Metric, Unit string

@@ -187,7 +187,7 @@ func TestThresholdsAreChecked(t *testing.T) {
 	}
 	wrong := measure.Defaults
 	wrong.ChatLoss = 5
-	if err := wrong.Check(); err == nil || err.Error() != "threshold of the loss of chat, as a share: expected 0 to 1, found 5" {
+	if err := wrong.Check(); err == nil || err.Error() != "threshold chat_loss: expected 0 % to 100 %, found 500 %" {
 		t.Error(err)
 	}
 	v := measure.ValuesOf([]report.RunTable{good()})
@@ -254,25 +254,6 @@ func TestFilesOfAPage(t *testing.T) {
 		}
 	}
 	if !strings.Contains(kml, "<coordinates>-76.9600000,39.0300000 -76.9600000,39.0308993</coordinates>") || !strings.Contains(kml, "voice: yes") {
-		t.Error(kml)
-	}
-}
-
-// A series has a point for each measurement with a position, in the colour of its worst outcome.
-func TestTrack(t *testing.T) {
-	v := measure.ValuesOf([]report.RunTable{good()})
-	uses := measure.Judge(&v, measure.Track, measure.Defaults)
-	if len(uses) != 2 {
-		t.Fatalf("%d uses of a track", len(uses))
-	}
-	bad := []measure.Use{uses[0], {Name: "chat and positions", Outcome: measure.No}}
-	at := []measure.Position{{Role: "client", Latitude: 39.03, Longitude: -76.96}}
-	points := []measure.TrackPoint{{Campaign: "a", Uses: uses}, {Campaign: "b", Uses: uses, Positions: at}, {Campaign: "c", Uses: bad, Positions: at}}
-	if measure.TrackKML(points[:1]) != nil {
-		t.Error("KML without positions")
-	}
-	kml := string(measure.TrackKML(points))
-	if strings.Count(kml, "<Point>") != 2 || strings.Count(kml, "ff3c9f2b") != 1 || strings.Count(kml, "ff2b2bd0") != 1 || !strings.Contains(kml, "-76.9600000,39.0300000") {
 		t.Error(kml)
 	}
 }

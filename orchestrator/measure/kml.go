@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"time"
 
 	"linktrial/orchestrator/report"
 )
@@ -19,24 +18,30 @@ type Position struct {
 	Latitude, Longitude float64 // degrees
 }
 
-// distance is that of two positions on the sphere, in m, by the haversine formula.
-func (p *Page) distance() (float64, bool) {
-	var client, server *Position
-	for i := range p.Positions {
-		switch p.Positions[i].Role {
-		case "client":
-			client = &p.Positions[i]
-		case "server":
-			server = &p.Positions[i]
-		}
-	}
+// Distance is that of client and server, in m; false: one of the positions is not known.
+func Distance(positions []Position) (float64, bool) {
+	client, server := positionOf(positions, "client"), positionOf(positions, "server")
 	if client == nil || server == nil {
 		return 0, false
 	}
+	return apart(client, server), true
+}
+
+func positionOf(positions []Position, role string) *Position {
+	for i := range positions {
+		if positions[i].Role == role {
+			return &positions[i]
+		}
+	}
+	return nil
+}
+
+// apart is the distance of two positions on the sphere, in m, by the haversine formula.
+func apart(a, b *Position) float64 {
 	const radius, degree = 6_371_008.8, math.Pi / 180 // mean radius of the Earth (IUGG)
 	half := func(d float64) float64 { return math.Sin(d*degree/2) * math.Sin(d*degree/2) }
-	h := half(server.Latitude-client.Latitude) + math.Cos(client.Latitude*degree)*math.Cos(server.Latitude*degree)*half(server.Longitude-client.Longitude)
-	return 2 * radius * math.Asin(math.Min(1, math.Sqrt(h))), true
+	h := half(b.Latitude-a.Latitude) + math.Cos(a.Latitude*degree)*math.Cos(b.Latitude*degree)*half(b.Longitude-a.Longitude)
+	return 2 * radius * math.Asin(math.Min(1, math.Sqrt(h)))
 }
 
 // kmlColour is that of an outcome, as aabbggrr.
@@ -61,7 +66,7 @@ func (p *Page) KML() []byte {
 	element(&b, "name", "Measure this link, "+p.Campaign)
 	var line []string
 	for _, x := range p.Positions {
-		at := fmt.Sprintf("%.7f,%.7f", x.Longitude, x.Latitude)
+		at := coordinates(&x)
 		b.WriteString("<Placemark>")
 		element(&b, "name", x.Role)
 		element(&b, "description", about.String())
@@ -80,58 +85,6 @@ func (p *Page) KML() []byte {
 	return b.Bytes()
 }
 
-// TrackPoint is one measurement of a series.
-type TrackPoint struct {
-	Campaign  string
-	At        time.Time
-	Uses      []Use
-	Positions []Position
-}
-
-// Outcome is the worst of the uses: no before undecided before yes.
-func (p *TrackPoint) Outcome() Outcome {
-	worst := Yes
-	for i := range p.Uses {
-		switch p.Uses[i].Outcome {
-		case No:
-			return No
-		case Undecided:
-			worst = Undecided
-		}
-	}
-	return worst
-}
-
-// TrackKML has a point for each measurement of a series at the client's position, or else
-// the server's, in the colour of its worst outcome; nil: no position is known.
-func TrackKML(points []TrackPoint) []byte {
-	var b bytes.Buffer
-	b.WriteString(xml.Header + `<kml xmlns="http://www.opengis.net/kml/2.2"><Document>` + "\n")
-	element(&b, "name", "Measured while moving")
-	placed := false
-	for i := range points {
-		p := &points[i]
-		if len(p.Positions) == 0 {
-			continue
-		}
-		placed = true
-		about := p.Campaign + "\n"
-		for k := range p.Uses {
-			about += fmt.Sprintf("%s: %s\n", p.Uses[k].Name, p.Uses[k].Outcome)
-		}
-		b.WriteString("<Placemark>")
-		element(&b, "name", p.At.UTC().Format(time.TimeOnly+" UTC"))
-		element(&b, "description", about)
-		fmt.Fprintf(&b, "<TimeStamp><when>%s</when></TimeStamp><Style><IconStyle><color>%s</color></IconStyle></Style><Point><coordinates>%.7f,%.7f</coordinates></Point></Placemark>\n",
-			p.At.UTC().Format(time.RFC3339), kmlColour[p.Outcome()], p.Positions[0].Longitude, p.Positions[0].Latitude)
-	}
-	if !placed {
-		return nil
-	}
-	b.WriteString("</Document></kml>\n")
-	return b.Bytes()
-}
-
 func element(w io.Writer, name, text string) {
 	fmt.Fprintf(w, "<%s>", name)
 	_ = xml.EscapeText(w, []byte(text)) // into memory
@@ -140,7 +93,7 @@ func element(w io.Writer, name, text string) {
 
 // PositionsOf are the mean positions that the attempts' telemetry has, by role.
 func PositionsOf(runs []report.Run) (out []Position) {
-	type sum struct{ latitude, longitude, n, m float64 }
+	type sum struct{ latitude, longitude, n, m, first float64 }
 	sums := map[string]*sum{}
 	for i := range runs {
 		for _, t := range runs[i].Trials {
@@ -155,7 +108,11 @@ func PositionsOf(runs []report.Run) (out []Position) {
 					case "latitude":
 						s.latitude, s.n = s.latitude+x.Mean, s.n+1
 					case "longitude":
-						s.longitude, s.m = s.longitude+x.Mean, s.m+1
+						if s.m == 0 {
+							s.first = x.Mean
+						}
+						// Beside the 180th meridian, 179.9 and -179.9 are near each other.
+						s.longitude, s.m = s.longitude+math.Remainder(x.Mean-s.first, 360), s.m+1
 					}
 				}
 			}
@@ -163,7 +120,7 @@ func PositionsOf(runs []report.Run) (out []Position) {
 	}
 	for _, role := range []string{"client", "relay", "server"} {
 		if s := sums[role]; s != nil && s.n > 0 && s.m > 0 {
-			out = append(out, Position{role, s.latitude / s.n, s.longitude / s.m})
+			out = append(out, Position{role, s.latitude / s.n, math.Remainder(s.first+s.longitude/s.m, 360)})
 		}
 	}
 	return out

@@ -21,6 +21,8 @@ type Page struct {
 	Topology string // for people
 	Values   Values
 	Uses     []Use
+	// Changed are the thresholds that differ from the defaults, as sentences.
+	Changed []string
 	// Positions are where the nodes were; none: nothing told.
 	Positions []Position
 	// Hint says that the measurement has a part that is not there yet; empty: it has none.
@@ -187,6 +189,12 @@ func (p *Page) Text() string {
 			fmt.Fprintf(&b, "    not measured: %s\n", x)
 		}
 	}
+	for i, x := range p.Changed {
+		if i == 0 {
+			b.WriteString("\nThresholds that differ from the defaults\n")
+		}
+		b.WriteString("  " + x + "\n")
+	}
 	b.WriteString("\nMeasured\n")
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, l := range p.Values.Lines() {
@@ -196,7 +204,7 @@ func (p *Page) Text() string {
 	for _, x := range p.Positions {
 		fmt.Fprintf(&b, "\n%s at %.6f, %.6f", x.Role, x.Latitude, x.Longitude)
 	}
-	if d, ok := p.distance(); ok {
+	if d, ok := Distance(p.Positions); ok {
 		fmt.Fprintf(&b, "\ndistance %.0f m\n", d)
 	}
 	fmt.Fprintf(&b, "\nOne iteration: it does not tell how much the link changes. Details: linktrial results %s\n", p.Campaign)

@@ -53,6 +53,7 @@ func FuzzFleetService(f *testing.F)     { fuzzService(f, "FleetService") }
 func FuzzJoinService(f *testing.F)      { fuzzService(f, "JoinService") }
 func FuzzLabService(f *testing.F)       { fuzzService(f, "LabService") }
 func FuzzLibraryService(f *testing.F)   { fuzzService(f, "LibraryService") }
+func FuzzMeasureService(f *testing.F)   { fuzzService(f, "MeasureService") }
 func FuzzNodeService(f *testing.F)      { fuzzService(f, "NodeService") }
 func FuzzOperatorService(f *testing.F)  { fuzzService(f, "OperatorService") }
 func FuzzResultService(f *testing.F)    { fuzzService(f, "ResultService") }

@@ -81,7 +81,7 @@ func TestOnlyMeasurementsAreJudged(t *testing.T) {
 	}
 	fails(t, get("", nil), connect.CodeNotFound, "no link has been measured yet")
 	share := 5.0
-	fails(t, get("", &linktrialv1.MeasureThresholds{ChatLoss: &share}), connect.CodeInvalidArgument, "expected 0 to 1, found 5")
+	fails(t, get("", &linktrialv1.MeasureThresholds{ChatLoss: &share}), connect.CodeInvalidArgument, "chat_loss: expected 0 % to 100 %, found 500 %")
 
 	g := newGround(t, s.clients)
 	fails(t, get(g.campaign, nil), connect.CodeFailedPrecondition, "no measurement of a link")

@@ -15,6 +15,7 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/migrations"
+	"linktrial/orchestrator/store/storedb"
 )
 
 // minVersion is the oldest PostgreSQL the schema is written for, as server_version_num.
@@ -233,6 +234,12 @@ func (s *Store) FindRun(ctx context.Context, name string) (run, campaign string,
 type Scope struct {
 	Campaign, Run string
 	Imported      bool // of another orchestrator
+}
+
+// CampaignsOfPlans lists the campaigns of plans of these names whose text has a given one in
+// it, the newest first and at most so many.
+func (s *Store) CampaignsOfPlans(ctx context.Context, plans []string, containing string, most int32) ([]string, error) {
+	return s.q.CampaignsOfPlans(ctx, storedb.CampaignsOfPlansParams{Plans: plans, Containing: []byte(containing), Count: most})
 }
 
 // FindScope resolves a run's or a campaign's identity or unique prefix; empty is the newest

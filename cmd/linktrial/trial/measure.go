@@ -50,6 +50,7 @@ aborts the run at once, and what was measured until then is kept and printed.`,
 		Example: `  linktrial measure
   linktrial measure --radio transports-link     # over a lab's emulated radios
   linktrial measure --voice-mos 3.1 --file 2MiB --file-time 5m
+  linktrial measure --thresholds ours.yaml
   linktrial measure --show m4t7xk2p --csv link.csv --kml link.kml
   linktrial measure --every 30s --kml walk.kml  # while somebody walks; Ctrl-C ends it
   linktrial measure --dry-run                   # the time and the plan alone`,
@@ -66,7 +67,7 @@ aborts the run at once, and what was measured until then is kept and printed.`,
 	f.BoolVar(&m.quiet, "quiet", false, "print the page alone, and nothing while it is measured")
 	f.BoolVar(&m.dryRun, "dry-run", false, "print how long it takes and the plan, and start nothing")
 	f.StringVar(&m.show, "show", "", "print an earlier measurement, named by its campaign, instead of making one; an empty name is the newest")
-	f.DurationVar(&m.every, "every", 0, "afterwards measure small packets and voice again and again, so often, until interrupted: a line each, and with --kml a point in the colour of the outcome")
+	f.DurationVar(&m.every, "every", 0, "afterwards measure small packets and voice again and again, so often, until interrupted: a line each; --kml and --csv then have these as points")
 	f.StringVar(&m.csv, "csv", "", "write values and judgements into this file")
 	f.StringVar(&m.kml, "kml", "", "write positions and judgements into this file, where positions are known")
 	m.limits.register(cmd)
@@ -208,12 +209,15 @@ func (m *measuring) page(cmd *cobra.Command, campaign string, t *linktrialv1.Mea
 		return nil, client.Error(m.base, err)
 	}
 	fmt.Fprint(terminal.Escaped(cmd.OutOrStdout()), res.Msg.Text)
+	if m.every > 0 { // the files have the points of the series
+		return res.Msg, nil
+	}
 	if m.csv != "" {
 		if err := atomicfile.Write(m.csv, []byte(res.Msg.Csv), 0o644); err != nil {
 			return nil, err
 		}
 	}
-	if m.kml == "" || m.every > 0 { // of a series, the file has all points
+	if m.kml == "" {
 		return res.Msg, nil
 	}
 	if res.Msg.Kml == "" {

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/backoff"
-	"linktrial/orchestrator/measure"
 )
 
 // track measures small packets and voice again and again, by the capacities of a campaign,
@@ -23,11 +23,14 @@ func (m *measuring) track(cmd *cobra.Command, campaign string, t *linktrialv1.Me
 	quiet := *m
 	quiet.quiet = true
 	link := &linktrialv1.LinkChoice{Search: campaign, Track: true}
-	var points []measure.TrackPoint
+	first, made := "", 0
 	var failed error
 	for ctx := cmd.Context(); ctx.Err() == nil; {
 		next := time.Now().Add(m.every)
 		one, err := quiet.run(ctx, link)
+		if first == "" {
+			first = one
+		}
 		if ctx.Err() != nil {
 			break
 		}
@@ -35,34 +38,41 @@ func (m *measuring) track(cmd *cobra.Command, campaign string, t *linktrialv1.Me
 			failed = err
 			break
 		}
+		made++
 		res, err := m.measure.GetMeasurement(ctx, connect.NewRequest(&linktrialv1.GetMeasurementRequest{CampaignId: one, Thresholds: t}))
 		if err != nil {
 			failed = client.Error(m.base, err)
 			break
 		}
-		points = append(points, pointOf(res.Msg))
 		fmt.Fprintln(terminal.Escaped(cmd.OutOrStdout()), trackLine(res.Msg))
 		backoff.Sleep(ctx, time.Until(next))
 	}
-	if m.kml == "" {
+	if m.kml == "" && m.csv == "" || first == "" {
 		return failed
 	}
-	text := measure.TrackKML(points)
-	if text == nil {
-		return errors.Join(failed, fmt.Errorf("--kml %s: no position is known of any of %d measurements", m.kml, len(points)))
-	}
-	return errors.Join(failed, atomicfile.Write(m.kml, text, 0o644))
+	return errors.Join(failed, m.writeTrack(cmd, &linktrialv1.GetSeriesRequest{CampaignId: campaign, Thresholds: t, First: first}, made))
 }
 
-func pointOf(m *linktrialv1.GetMeasurementResponse) measure.TrackPoint {
-	p := measure.TrackPoint{Campaign: m.CampaignId, At: m.Started.AsTime()}
-	for _, u := range m.Uses {
-		p.Uses = append(p.Uses, measure.Use{Name: u.Name, Outcome: measure.Outcome(u.Outcome)})
+// writeTrack writes the files of a series, also after an interruption.
+func (m *measuring) writeTrack(cmd *cobra.Command, of *linktrialv1.GetSeriesRequest, made int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), abortWithin)
+	defer cancel()
+	res, err := m.measure.GetSeries(ctx, connect.NewRequest(of))
+	if err != nil {
+		return client.Error(m.base, err)
 	}
-	for _, x := range m.Positions {
-		p.Positions = append(p.Positions, measure.Position{Role: x.Role, Latitude: x.Latitude, Longitude: x.Longitude})
+	if m.csv != "" {
+		if err := atomicfile.Write(m.csv, []byte(res.Msg.Csv), 0o644); err != nil {
+			return err
+		}
 	}
-	return p
+	switch {
+	case m.kml == "":
+		return nil
+	case res.Msg.Kml == "":
+		return fmt.Errorf("--kml %s: no position is known of any of %d measurements", m.kml, made)
+	}
+	return atomicfile.Write(m.kml, []byte(res.Msg.Kml), 0o644)
 }
 
 // trackLine is one measurement of a series: outcomes, then delay and loss of both ways.
@@ -81,6 +91,9 @@ func trackLine(m *linktrialv1.GetMeasurementResponse) string {
 		if len(ways) > 0 {
 			parts = append(parts, metric+" "+strings.Join(ways, " / "))
 		}
+	}
+	if m.DistanceMetres != nil {
+		parts = append(parts, fmt.Sprintf("%.0f m", *m.DistanceMetres))
 	}
 	return strings.Join(parts, "  ")
 }

@@ -184,6 +184,9 @@ type found struct {
 // is more than a search.
 func (s *Service) searched(ctx context.Context, id string, track bool) (found, error) {
 	m, err := s.read(ctx, id)
+	if err == nil && track && m.part == measure.Track {
+		m, err = s.read(ctx, m.search) // one of a series: the next one is by the same capacities
+	}
 	if err != nil {
 		return found{}, err
 	}

@@ -27,8 +27,9 @@ type measured struct {
 	ended            bool
 }
 
-// read reads a measurement by the identity of its newest campaign, or its beginning.
-func (s *Service) read(ctx context.Context, id string) (*measured, error) {
+// find finds a measurement by the identity of its newest campaign, or its beginning; its runs
+// are not read.
+func (s *Service) find(ctx context.Context, id string) (*measured, error) {
 	if id == "" {
 		all, err := s.list(ctx)
 		if err != nil {
@@ -51,8 +52,16 @@ func (s *Service) read(ctx context.Context, id string) (*measured, error) {
 	if !ok {
 		return nil, refuse("campaign %s is of the plan %s and no measurement of a link: 'linktrial results %s' has its results", c.ID, c.Plan, c.ID)
 	}
-	m := &measured{campaign: c.ID, search: measure.SearchOf(string(c.PlanText)), part: part, created: c.CreatedAt}
-	if m.search != "" && part == measure.Rest {
+	return &measured{campaign: c.ID, search: measure.SearchOf(string(c.PlanText)), part: part, created: c.CreatedAt}, nil
+}
+
+// read is [Service.find] with the runs and what they measured.
+func (s *Service) read(ctx context.Context, id string) (*measured, error) {
+	m, err := s.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if m.search != "" && m.part == measure.Rest {
 		if _, err := s.add(ctx, m, m.search); err != nil {
 			return nil, err
 		}
@@ -93,9 +102,10 @@ func (s *Service) GetMeasurement(ctx context.Context, req *connect.Request[linkt
 	if err != nil {
 		return nil, s.answer(ctx, "get measurement", err)
 	}
-	page := measure.Page{Campaign: m.campaign, Started: m.created, Values: m.values, Uses: measure.Judge(&m.values, m.part, t), Positions: measure.PositionsOf(m.runs)}
+	page := measure.Page{Campaign: m.campaign, Started: m.created, Values: m.values, Uses: measure.Judge(&m.values, m.part, t), Changed: t.Changed(), Positions: measure.PositionsOf(m.runs)}
 	out := &linktrialv1.GetMeasurementResponse{CampaignId: m.campaign, SearchCampaignId: m.search, Ended: m.ended, Started: timestamppb.New(m.created),
-		Place: m.values.Place, Radio: m.values.Radio, Partial: m.values.Partial}
+		Place: m.values.Place, Radio: m.values.Radio, Partial: m.values.Partial, ChangedThresholds: page.Changed, DistanceMetres: distance(page.Positions),
+		Values: asValues(m.values.Lines()), Uses: asUses(page.Uses), Positions: asPositions(page.Positions)}
 	if m.part == measure.Search {
 		out.RestMissing, page.Hint = true, restMissing
 	}
@@ -103,20 +113,40 @@ func (s *Service) GetMeasurement(ctx context.Context, req *connect.Request[linkt
 		page.Topology = m.tables[0].TopologyTitle
 	}
 	out.Topology, out.Text, out.Csv, out.Kml = page.Topology, page.Text(), string(page.CSV()), string(page.KML())
-	for _, l := range m.values.Lines() {
+	return connect.NewResponse(out), nil
+}
+
+func asValues(lines []measure.Line) (out []*linktrialv1.MeasuredValue) {
+	for _, l := range lines {
 		x := &linktrialv1.MeasuredValue{Group: l.Group, Metric: l.Metric, Way: l.Way, Unit: l.Unit, Text: measure.Quantity(l.Value, l.Unit), Note: l.Note}
 		if !math.IsNaN(l.Value) {
 			x.Value = &l.Value
 		}
-		out.Values = append(out.Values, x)
+		out = append(out, x)
 	}
-	for i := range page.Uses {
-		out.Uses = append(out.Uses, asUse(&page.Uses[i]))
+	return out
+}
+
+func asPositions(positions []measure.Position) (out []*linktrialv1.MeasuredPosition) {
+	for _, p := range positions {
+		out = append(out, &linktrialv1.MeasuredPosition{Role: p.Role, Latitude: p.Latitude, Longitude: p.Longitude})
 	}
-	for _, p := range page.Positions {
-		out.Positions = append(out.Positions, &linktrialv1.MeasuredPosition{Role: p.Role, Latitude: p.Latitude, Longitude: p.Longitude})
+	return out
+}
+
+// distance is that of client and server, in m; nil: it is not known.
+func distance(positions []measure.Position) *float64 {
+	if d, ok := measure.Distance(positions); ok {
+		return &d
 	}
-	return connect.NewResponse(out), nil
+	return nil
+}
+
+func asUses(uses []measure.Use) (out []*linktrialv1.JudgedUse) {
+	for i := range uses {
+		out = append(out, asUse(&uses[i]))
+	}
+	return out
 }
 
 func asUse(u *measure.Use) *linktrialv1.JudgedUse {
@@ -152,21 +182,30 @@ func (s *Service) ListMeasurements(ctx context.Context, _ *connect.Request[linkt
 	if err != nil {
 		return nil, s.answer(ctx, "list measurements", err)
 	}
-	return connect.NewResponse(&linktrialv1.ListMeasurementsResponse{Measurements: all}), nil
+	out := &linktrialv1.ListMeasurementsResponse{Measurements: all}
+	for _, r := range measure.Ranges {
+		out.Thresholds = append(out.Thresholds, &linktrialv1.ThresholdRange{Key: r.Key, Label: r.Label, DefaultValue: r.Default(), Lowest: r.Lowest, Highest: r.Highest,
+			Bounds: r.Bounds(), Unit: r.Unit, Scale: r.Scale})
+	}
+	return connect.NewResponse(out), nil
 }
 
-// listedAmong is among how many of the newest campaigns measurements are looked for.
-const listedAmong = 500
+// most bounds how many measurements are listed, and how many points of a series.
+const most = 500
 
+// list lists the newest measurements without those of series: a walk of some hours would
+// leave no other.
 func (s *Service) list(ctx context.Context) (out []*linktrialv1.Measurement, err error) {
-	res, err := s.cfg.Campaigns.ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{Limit: listedAmong}))
+	ids, err := s.cfg.Store.CampaignsOfPlans(ctx, measure.PlanNames(measure.Whole, measure.Search, measure.Rest), "", most)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	res, err := s.cfg.Campaigns.ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{Ids: ids}))
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range res.Msg.Campaigns {
-		if _, ok := measure.PartOf(c.Plan); ok {
-			out = append(out, &linktrialv1.Measurement{CampaignId: c.Id, Created: c.Created, Radios: c.Radios, Topologies: c.Topologies, Place: c.Place, Ended: c.Ended != nil, Part: c.Plan})
-		}
+		out = append(out, &linktrialv1.Measurement{CampaignId: c.Id, Created: c.Created, Radios: c.Radios, Topologies: c.Topologies, Place: c.Place, Ended: c.Ended != nil, Part: c.Plan})
 	}
 	return out, nil
 }

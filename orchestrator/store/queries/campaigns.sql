@@ -11,6 +11,12 @@ SELECT id FROM campaigns ORDER BY ordinal DESC LIMIT 1;
 -- name: CampaignsLike :many
 SELECT id FROM campaigns WHERE starts_with(id, sqlc.arg(prefix)::text) ORDER BY ordinal LIMIT 2;
 
+-- name: CampaignsOfPlans :many
+-- Of plans of these names, whose text has these bytes in it; the newest first.
+SELECT id FROM campaigns
+WHERE plan = ANY (sqlc.arg(plans)::text[]) AND position(sqlc.arg(containing)::bytea IN plan_text) > 0
+ORDER BY ordinal DESC LIMIT sqlc.arg(count)::int;
+
 -- name: InsertRun :exec
 INSERT INTO runs (id, campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds, treatment_labels, swept)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);

@@ -113,6 +113,39 @@ func (q *Queries) CampaignsLike(ctx context.Context, prefix string) ([]string, e
 	return items, nil
 }
 
+const campaignsOfPlans = `-- name: CampaignsOfPlans :many
+SELECT id FROM campaigns
+WHERE plan = ANY ($1::text[]) AND position($2::bytea IN plan_text) > 0
+ORDER BY ordinal DESC LIMIT $3::int
+`
+
+type CampaignsOfPlansParams struct {
+	Plans      []string
+	Containing []byte
+	Count      int32
+}
+
+// Of plans of these names, whose text has these bytes in it; the newest first.
+func (q *Queries) CampaignsOfPlans(ctx context.Context, arg CampaignsOfPlansParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, campaignsOfPlans, arg.Plans, arg.Containing, arg.Count)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const insertCampaign = `-- name: InsertCampaign :exec
 INSERT INTO campaigns (id, name, plan, plan_file, plan_text, plan_hash, caveats)
 VALUES ($1, $2, $3, $4, $5, $6, coalesce($7::text[], '{}'))

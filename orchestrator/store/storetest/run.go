@@ -43,6 +43,12 @@ func Sheet(trials int) *runsheet.Sheet {
 // AddRun stores a campaign of one run with its three nodes.
 func AddRun(t testing.TB, s *store.Store, campaign string, sheet *runsheet.Sheet) (run string) {
 	t.Helper()
+	return AddRunOf(t, s, campaign, "test", "x", sheet)
+}
+
+// AddRunOf is [AddRun] of a plan with a name and a text.
+func AddRunOf(t testing.TB, s *store.Store, campaign, plan, text string, sheet *runsheet.Sheet) (run string) {
+	t.Helper()
 	encoded, err := sheet.Encode()
 	must(t, err)
 	run = campaign + "-1"
@@ -50,7 +56,7 @@ func AddRun(t testing.TB, s *store.Store, campaign string, sheet *runsheet.Sheet
 		for _, r := range Roles {
 			must(t, tx.UpsertNode(t.Context(), store.UpsertNodeParams{Name: string(r), Role: string(r), Emulated: true, Drivers: []byte("[]"), Incarnation: "1"}))
 		}
-		must(t, tx.InsertCampaign(t.Context(), store.InsertCampaignParams{ID: campaign, Name: "test", Plan: "test", PlanFile: "test.yaml", PlanText: []byte("x"), PlanHash: runsheet.Hash([]byte("x"))}))
+		must(t, tx.InsertCampaign(t.Context(), store.InsertCampaignParams{ID: campaign, Name: "test", Plan: plan, PlanFile: "test.yaml", PlanText: []byte(text), PlanHash: runsheet.Hash([]byte(text))}))
 		must(t, tx.InsertRun(t.Context(), store.NewRun(run, campaign, sheet, encoded, make([]float64, len(sheet.Trials)))))
 		for _, r := range Roles {
 			must(t, tx.InsertRunNode(t.Context(), store.InsertRunNodeParams{RunID: run, Role: string(r), Node: string(r)}))

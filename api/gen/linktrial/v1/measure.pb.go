@@ -542,24 +542,26 @@ func (x *GetMeasurementRequest) GetThresholds() *MeasureThresholds {
 }
 
 type GetMeasurementResponse struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	CampaignId       string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
-	SearchCampaignId string                 `protobuf:"bytes,2,opt,name=search_campaign_id,json=searchCampaignId,proto3" json:"search_campaign_id,omitempty"`
-	Ended            bool                   `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`                                // all runs of its newest part
-	RestMissing      bool                   `protobuf:"varint,4,opt,name=rest_missing,json=restMissing,proto3" json:"rest_missing,omitempty"` // it is a search, whose rest was not started
-	Radio            string                 `protobuf:"bytes,5,opt,name=radio,proto3" json:"radio,omitempty"`                                 // for people
-	Topology         string                 `protobuf:"bytes,6,opt,name=topology,proto3" json:"topology,omitempty"`
-	Place            string                 `protobuf:"bytes,7,opt,name=place,proto3" json:"place,omitempty"`
-	Started          *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=started,proto3" json:"started,omitempty"`
-	Values           []*MeasuredValue       `protobuf:"bytes,9,rep,name=values,proto3" json:"values,omitempty"`
-	Uses             []*JudgedUse           `protobuf:"bytes,10,rep,name=uses,proto3" json:"uses,omitempty"`
-	Positions        []*MeasuredPosition    `protobuf:"bytes,11,rep,name=positions,proto3" json:"positions,omitempty"`
-	Text             string                 `protobuf:"bytes,12,opt,name=text,proto3" json:"text,omitempty"` // the page
-	Csv              string                 `protobuf:"bytes,13,opt,name=csv,proto3" json:"csv,omitempty"`
-	Kml              string                 `protobuf:"bytes,14,opt,name=kml,proto3" json:"kml,omitempty"` // empty: no position is known
-	Partial          bool                   `protobuf:"varint,15,opt,name=partial,proto3" json:"partial,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	CampaignId        string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
+	SearchCampaignId  string                 `protobuf:"bytes,2,opt,name=search_campaign_id,json=searchCampaignId,proto3" json:"search_campaign_id,omitempty"`
+	Ended             bool                   `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`                                // all runs of its newest part
+	RestMissing       bool                   `protobuf:"varint,4,opt,name=rest_missing,json=restMissing,proto3" json:"rest_missing,omitempty"` // it is a search, whose rest was not started
+	Radio             string                 `protobuf:"bytes,5,opt,name=radio,proto3" json:"radio,omitempty"`                                 // for people
+	Topology          string                 `protobuf:"bytes,6,opt,name=topology,proto3" json:"topology,omitempty"`
+	Place             string                 `protobuf:"bytes,7,opt,name=place,proto3" json:"place,omitempty"`
+	Started           *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=started,proto3" json:"started,omitempty"`
+	Values            []*MeasuredValue       `protobuf:"bytes,9,rep,name=values,proto3" json:"values,omitempty"`
+	Uses              []*JudgedUse           `protobuf:"bytes,10,rep,name=uses,proto3" json:"uses,omitempty"`
+	Positions         []*MeasuredPosition    `protobuf:"bytes,11,rep,name=positions,proto3" json:"positions,omitempty"`
+	Text              string                 `protobuf:"bytes,12,opt,name=text,proto3" json:"text,omitempty"` // the page
+	Csv               string                 `protobuf:"bytes,13,opt,name=csv,proto3" json:"csv,omitempty"`
+	Kml               string                 `protobuf:"bytes,14,opt,name=kml,proto3" json:"kml,omitempty"` // empty: no position is known
+	Partial           bool                   `protobuf:"varint,15,opt,name=partial,proto3" json:"partial,omitempty"`
+	DistanceMetres    *float64               `protobuf:"fixed64,80,opt,name=distance_metres,json=distanceMetres,proto3,oneof" json:"distance_metres,omitempty"`  // of client and server, where both positions are known
+	ChangedThresholds []string               `protobuf:"bytes,81,rep,name=changed_thresholds,json=changedThresholds,proto3" json:"changed_thresholds,omitempty"` // sentences: those that differ from the defaults
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *GetMeasurementResponse) Reset() {
@@ -695,6 +697,20 @@ func (x *GetMeasurementResponse) GetPartial() bool {
 		return x.Partial
 	}
 	return false
+}
+
+func (x *GetMeasurementResponse) GetDistanceMetres() float64 {
+	if x != nil && x.DistanceMetres != nil {
+		return *x.DistanceMetres
+	}
+	return 0
+}
+
+func (x *GetMeasurementResponse) GetChangedThresholds() []string {
+	if x != nil {
+		return x.ChangedThresholds
+	}
+	return nil
 }
 
 type MeasuredValue struct {
@@ -1007,7 +1023,8 @@ func (*ListMeasurementsRequest) Descriptor() ([]byte, []int) {
 
 type ListMeasurementsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Measurements  []*Measurement         `protobuf:"bytes,1,rep,name=measurements,proto3" json:"measurements,omitempty"`
+	Measurements  []*Measurement         `protobuf:"bytes,1,rep,name=measurements,proto3" json:"measurements,omitempty"` // without those of series
+	Thresholds    []*ThresholdRange      `protobuf:"bytes,80,rep,name=thresholds,proto3" json:"thresholds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1049,6 +1066,114 @@ func (x *ListMeasurementsResponse) GetMeasurements() []*Measurement {
 	return nil
 }
 
+func (x *ListMeasurementsResponse) GetThresholds() []*ThresholdRange {
+	if x != nil {
+		return x.Thresholds
+	}
+	return nil
+}
+
+// ThresholdRange is what a threshold can be, in the units of MeasureThresholds.
+type ThresholdRange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // as in MeasureThresholds without the unit, and in files: voice_delay
+	Label         string                 `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
+	DefaultValue  float64                `protobuf:"fixed64,3,opt,name=default_value,json=defaultValue,proto3" json:"default_value,omitempty"`
+	Lowest        float64                `protobuf:"fixed64,4,opt,name=lowest,proto3" json:"lowest,omitempty"`
+	Highest       float64                `protobuf:"fixed64,5,opt,name=highest,proto3" json:"highest,omitempty"`
+	Bounds        string                 `protobuf:"bytes,6,opt,name=bounds,proto3" json:"bounds,omitempty"` // lowest and highest for people
+	Unit          string                 `protobuf:"bytes,7,opt,name=unit,proto3" json:"unit,omitempty"`     // that people read it in
+	Scale         float64                `protobuf:"fixed64,8,opt,name=scale,proto3" json:"scale,omitempty"` // one of that unit in the unit of MeasureThresholds
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ThresholdRange) Reset() {
+	*x = ThresholdRange{}
+	mi := &file_linktrial_v1_measure_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ThresholdRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ThresholdRange) ProtoMessage() {}
+
+func (x *ThresholdRange) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_measure_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ThresholdRange.ProtoReflect.Descriptor instead.
+func (*ThresholdRange) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_measure_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ThresholdRange) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *ThresholdRange) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *ThresholdRange) GetDefaultValue() float64 {
+	if x != nil {
+		return x.DefaultValue
+	}
+	return 0
+}
+
+func (x *ThresholdRange) GetLowest() float64 {
+	if x != nil {
+		return x.Lowest
+	}
+	return 0
+}
+
+func (x *ThresholdRange) GetHighest() float64 {
+	if x != nil {
+		return x.Highest
+	}
+	return 0
+}
+
+func (x *ThresholdRange) GetBounds() string {
+	if x != nil {
+		return x.Bounds
+	}
+	return ""
+}
+
+func (x *ThresholdRange) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *ThresholdRange) GetScale() float64 {
+	if x != nil {
+		return x.Scale
+	}
+	return 0
+}
+
 type Measurement struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CampaignId    string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
@@ -1064,7 +1189,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_linktrial_v1_measure_proto_msgTypes[15]
+	mi := &file_linktrial_v1_measure_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1201,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_measure_proto_msgTypes[15]
+	mi := &file_linktrial_v1_measure_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1214,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_measure_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_measure_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Measurement) GetCampaignId() string {
@@ -1139,6 +1264,260 @@ func (x *Measurement) GetPart() string {
 		return x.Part
 	}
 	return ""
+}
+
+type GetSeriesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the measurement by whose capacities the series is made, or of one of its points; or the
+	// beginning of it.
+	CampaignId    string             `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
+	Thresholds    *MeasureThresholds `protobuf:"bytes,2,opt,name=thresholds,proto3" json:"thresholds,omitempty"`
+	First         string             `protobuf:"bytes,3,opt,name=first,proto3" json:"first,omitempty"` // campaign of the first point that is meant; empty: all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSeriesRequest) Reset() {
+	*x = GetSeriesRequest{}
+	mi := &file_linktrial_v1_measure_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSeriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSeriesRequest) ProtoMessage() {}
+
+func (x *GetSeriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_measure_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSeriesRequest.ProtoReflect.Descriptor instead.
+func (*GetSeriesRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_measure_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *GetSeriesRequest) GetCampaignId() string {
+	if x != nil {
+		return x.CampaignId
+	}
+	return ""
+}
+
+func (x *GetSeriesRequest) GetThresholds() *MeasureThresholds {
+	if x != nil {
+		return x.Thresholds
+	}
+	return nil
+}
+
+func (x *GetSeriesRequest) GetFirst() string {
+	if x != nil {
+		return x.First
+	}
+	return ""
+}
+
+type GetSeriesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CampaignId    string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"` // of the measurement
+	Points        []*SeriesPoint         `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`                           // the newest 500, oldest first
+	Cut           bool                   `protobuf:"varint,3,opt,name=cut,proto3" json:"cut,omitempty"`                                // there are more
+	Moving        string                 `protobuf:"bytes,4,opt,name=moving,proto3" json:"moving,omitempty"`                           // role of the node by whose positions the points lie; empty: none is known
+	Csv           string                 `protobuf:"bytes,5,opt,name=csv,proto3" json:"csv,omitempty"`                                 // of the points that have ended, without those that were aborted before anything was measured
+	Kml           string                 `protobuf:"bytes,6,opt,name=kml,proto3" json:"kml,omitempty"`                                 // of these; empty: no position is known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSeriesResponse) Reset() {
+	*x = GetSeriesResponse{}
+	mi := &file_linktrial_v1_measure_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSeriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSeriesResponse) ProtoMessage() {}
+
+func (x *GetSeriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_measure_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSeriesResponse.ProtoReflect.Descriptor instead.
+func (*GetSeriesResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_measure_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *GetSeriesResponse) GetCampaignId() string {
+	if x != nil {
+		return x.CampaignId
+	}
+	return ""
+}
+
+func (x *GetSeriesResponse) GetPoints() []*SeriesPoint {
+	if x != nil {
+		return x.Points
+	}
+	return nil
+}
+
+func (x *GetSeriesResponse) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+func (x *GetSeriesResponse) GetMoving() string {
+	if x != nil {
+		return x.Moving
+	}
+	return ""
+}
+
+func (x *GetSeriesResponse) GetCsv() string {
+	if x != nil {
+		return x.Csv
+	}
+	return ""
+}
+
+func (x *GetSeriesResponse) GetKml() string {
+	if x != nil {
+		return x.Kml
+	}
+	return ""
+}
+
+type SeriesPoint struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	CampaignId     string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
+	Started        *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=started,proto3" json:"started,omitempty"`
+	Ended          bool                   `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`
+	Partial        bool                   `protobuf:"varint,4,opt,name=partial,proto3" json:"partial,omitempty"` // it was aborted
+	Outcome        string                 `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`  // the worst of its uses
+	Uses           []*JudgedUse           `protobuf:"bytes,6,rep,name=uses,proto3" json:"uses,omitempty"`
+	Values         []*MeasuredValue       `protobuf:"bytes,7,rep,name=values,proto3" json:"values,omitempty"` // of small packets: median of the delay, and loss
+	Positions      []*MeasuredPosition    `protobuf:"bytes,8,rep,name=positions,proto3" json:"positions,omitempty"`
+	DistanceMetres *float64               `protobuf:"fixed64,9,opt,name=distance_metres,json=distanceMetres,proto3,oneof" json:"distance_metres,omitempty"` // of client and server
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *SeriesPoint) Reset() {
+	*x = SeriesPoint{}
+	mi := &file_linktrial_v1_measure_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeriesPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeriesPoint) ProtoMessage() {}
+
+func (x *SeriesPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_measure_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeriesPoint.ProtoReflect.Descriptor instead.
+func (*SeriesPoint) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_measure_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SeriesPoint) GetCampaignId() string {
+	if x != nil {
+		return x.CampaignId
+	}
+	return ""
+}
+
+func (x *SeriesPoint) GetStarted() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Started
+	}
+	return nil
+}
+
+func (x *SeriesPoint) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+func (x *SeriesPoint) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
+func (x *SeriesPoint) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *SeriesPoint) GetUses() []*JudgedUse {
+	if x != nil {
+		return x.Uses
+	}
+	return nil
+}
+
+func (x *SeriesPoint) GetValues() []*MeasuredValue {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *SeriesPoint) GetPositions() []*MeasuredPosition {
+	if x != nil {
+		return x.Positions
+	}
+	return nil
+}
+
+func (x *SeriesPoint) GetDistanceMetres() float64 {
+	if x != nil && x.DistanceMetres != nil {
+		return *x.DistanceMetres
+	}
+	return 0
 }
 
 var File_linktrial_v1_measure_proto protoreflect.FileDescriptor
@@ -1197,7 +1576,7 @@ const file_linktrial_v1_measure_proto_rawDesc = "" +
 	"campaignId\x12?\n" +
 	"\n" +
 	"thresholds\x18\x02 \x01(\v2\x1f.linktrial.v1.MeasureThresholdsR\n" +
-	"thresholds\"\x90\x04\n" +
+	"thresholds\"\x81\x05\n" +
 	"\x16GetMeasurementResponse\x12\x1f\n" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
 	"campaignId\x12,\n" +
@@ -1215,7 +1594,10 @@ const file_linktrial_v1_measure_proto_rawDesc = "" +
 	"\x04text\x18\f \x01(\tR\x04text\x12\x10\n" +
 	"\x03csv\x18\r \x01(\tR\x03csv\x12\x10\n" +
 	"\x03kml\x18\x0e \x01(\tR\x03kml\x12\x18\n" +
-	"\apartial\x18\x0f \x01(\bR\apartial\"\xb0\x01\n" +
+	"\apartial\x18\x0f \x01(\bR\apartial\x12,\n" +
+	"\x0fdistance_metres\x18P \x01(\x01H\x00R\x0edistanceMetres\x88\x01\x01\x12-\n" +
+	"\x12changed_thresholds\x18Q \x03(\tR\x11changedThresholdsB\x12\n" +
+	"\x10_distance_metres\"\xb0\x01\n" +
 	"\rMeasuredValue\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
 	"\x06metric\x18\x02 \x01(\tR\x06metric\x12\x10\n" +
@@ -1237,9 +1619,21 @@ const file_linktrial_v1_measure_proto_rawDesc = "" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x1a\n" +
 	"\blatitude\x18\x02 \x01(\x01R\blatitude\x12\x1c\n" +
 	"\tlongitude\x18\x03 \x01(\x01R\tlongitude\"\x19\n" +
-	"\x17ListMeasurementsRequest\"Y\n" +
+	"\x17ListMeasurementsRequest\"\x97\x01\n" +
 	"\x18ListMeasurementsResponse\x12=\n" +
-	"\fmeasurements\x18\x01 \x03(\v2\x19.linktrial.v1.MeasurementR\fmeasurements\"\xdc\x01\n" +
+	"\fmeasurements\x18\x01 \x03(\v2\x19.linktrial.v1.MeasurementR\fmeasurements\x12<\n" +
+	"\n" +
+	"thresholds\x18P \x03(\v2\x1c.linktrial.v1.ThresholdRangeR\n" +
+	"thresholds\"\xd1\x01\n" +
+	"\x0eThresholdRange\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05label\x18\x02 \x01(\tR\x05label\x12#\n" +
+	"\rdefault_value\x18\x03 \x01(\x01R\fdefaultValue\x12\x16\n" +
+	"\x06lowest\x18\x04 \x01(\x01R\x06lowest\x12\x18\n" +
+	"\ahighest\x18\x05 \x01(\x01R\ahighest\x12\x16\n" +
+	"\x06bounds\x18\x06 \x01(\tR\x06bounds\x12\x12\n" +
+	"\x04unit\x18\a \x01(\tR\x04unit\x12\x14\n" +
+	"\x05scale\x18\b \x01(\x01R\x05scale\"\xdc\x01\n" +
 	"\vMeasurement\x12\x1f\n" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
 	"campaignId\x124\n" +
@@ -1250,12 +1644,40 @@ const file_linktrial_v1_measure_proto_rawDesc = "" +
 	"topologies\x12\x14\n" +
 	"\x05place\x18\x05 \x01(\tR\x05place\x12\x14\n" +
 	"\x05ended\x18\x06 \x01(\bR\x05ended\x12\x12\n" +
-	"\x04part\x18\a \x01(\tR\x04part2\x9c\x03\n" +
+	"\x04part\x18\a \x01(\tR\x04part\"\x8a\x01\n" +
+	"\x10GetSeriesRequest\x12\x1f\n" +
+	"\vcampaign_id\x18\x01 \x01(\tR\n" +
+	"campaignId\x12?\n" +
+	"\n" +
+	"thresholds\x18\x02 \x01(\v2\x1f.linktrial.v1.MeasureThresholdsR\n" +
+	"thresholds\x12\x14\n" +
+	"\x05first\x18\x03 \x01(\tR\x05first\"\xb5\x01\n" +
+	"\x11GetSeriesResponse\x12\x1f\n" +
+	"\vcampaign_id\x18\x01 \x01(\tR\n" +
+	"campaignId\x121\n" +
+	"\x06points\x18\x02 \x03(\v2\x19.linktrial.v1.SeriesPointR\x06points\x12\x10\n" +
+	"\x03cut\x18\x03 \x01(\bR\x03cut\x12\x16\n" +
+	"\x06moving\x18\x04 \x01(\tR\x06moving\x12\x10\n" +
+	"\x03csv\x18\x05 \x01(\tR\x03csv\x12\x10\n" +
+	"\x03kml\x18\x06 \x01(\tR\x03kml\"\x90\x03\n" +
+	"\vSeriesPoint\x12\x1f\n" +
+	"\vcampaign_id\x18\x01 \x01(\tR\n" +
+	"campaignId\x124\n" +
+	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x14\n" +
+	"\x05ended\x18\x03 \x01(\bR\x05ended\x12\x18\n" +
+	"\apartial\x18\x04 \x01(\bR\apartial\x12\x18\n" +
+	"\aoutcome\x18\x05 \x01(\tR\aoutcome\x12+\n" +
+	"\x04uses\x18\x06 \x03(\v2\x17.linktrial.v1.JudgedUseR\x04uses\x123\n" +
+	"\x06values\x18\a \x03(\v2\x1b.linktrial.v1.MeasuredValueR\x06values\x12<\n" +
+	"\tpositions\x18\b \x03(\v2\x1e.linktrial.v1.MeasuredPositionR\tpositions\x12,\n" +
+	"\x0fdistance_metres\x18\t \x01(\x01H\x00R\x0edistanceMetres\x88\x01\x01B\x12\n" +
+	"\x10_distance_metres2\xea\x03\n" +
 	"\x0eMeasureService\x12g\n" +
 	"\x12PreviewMeasurement\x12'.linktrial.v1.PreviewMeasurementRequest\x1a(.linktrial.v1.PreviewMeasurementResponse\x12a\n" +
 	"\x10StartMeasurement\x12%.linktrial.v1.StartMeasurementRequest\x1a&.linktrial.v1.StartMeasurementResponse\x12[\n" +
 	"\x0eGetMeasurement\x12#.linktrial.v1.GetMeasurementRequest\x1a$.linktrial.v1.GetMeasurementResponse\x12a\n" +
-	"\x10ListMeasurements\x12%.linktrial.v1.ListMeasurementsRequest\x1a&.linktrial.v1.ListMeasurementsResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
+	"\x10ListMeasurements\x12%.linktrial.v1.ListMeasurementsRequest\x1a&.linktrial.v1.ListMeasurementsResponse\x12L\n" +
+	"\tGetSeries\x12\x1e.linktrial.v1.GetSeriesRequest\x1a\x1f.linktrial.v1.GetSeriesResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
 	file_linktrial_v1_measure_proto_rawDescOnce sync.Once
@@ -1269,7 +1691,7 @@ func file_linktrial_v1_measure_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_measure_proto_rawDescData
 }
 
-var file_linktrial_v1_measure_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_linktrial_v1_measure_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_linktrial_v1_measure_proto_goTypes = []any{
 	(*LinkChoice)(nil),                 // 0: linktrial.v1.LinkChoice
 	(*PreviewMeasurementRequest)(nil),  // 1: linktrial.v1.PreviewMeasurementRequest
@@ -1286,37 +1708,50 @@ var file_linktrial_v1_measure_proto_goTypes = []any{
 	(*MeasuredPosition)(nil),           // 12: linktrial.v1.MeasuredPosition
 	(*ListMeasurementsRequest)(nil),    // 13: linktrial.v1.ListMeasurementsRequest
 	(*ListMeasurementsResponse)(nil),   // 14: linktrial.v1.ListMeasurementsResponse
-	(*Measurement)(nil),                // 15: linktrial.v1.Measurement
-	(*Problem)(nil),                    // 16: linktrial.v1.Problem
-	(*timestamppb.Timestamp)(nil),      // 17: google.protobuf.Timestamp
+	(*ThresholdRange)(nil),             // 15: linktrial.v1.ThresholdRange
+	(*Measurement)(nil),                // 16: linktrial.v1.Measurement
+	(*GetSeriesRequest)(nil),           // 17: linktrial.v1.GetSeriesRequest
+	(*GetSeriesResponse)(nil),          // 18: linktrial.v1.GetSeriesResponse
+	(*SeriesPoint)(nil),                // 19: linktrial.v1.SeriesPoint
+	(*Problem)(nil),                    // 20: linktrial.v1.Problem
+	(*timestamppb.Timestamp)(nil),      // 21: google.protobuf.Timestamp
 }
 var file_linktrial_v1_measure_proto_depIdxs = []int32{
 	0,  // 0: linktrial.v1.PreviewMeasurementRequest.link:type_name -> linktrial.v1.LinkChoice
 	3,  // 1: linktrial.v1.PreviewMeasurementResponse.plan:type_name -> linktrial.v1.MeasurementPlan
 	0,  // 2: linktrial.v1.StartMeasurementRequest.link:type_name -> linktrial.v1.LinkChoice
 	3,  // 3: linktrial.v1.StartMeasurementResponse.plan:type_name -> linktrial.v1.MeasurementPlan
-	16, // 4: linktrial.v1.StartMeasurementResponse.problems:type_name -> linktrial.v1.Problem
+	20, // 4: linktrial.v1.StartMeasurementResponse.problems:type_name -> linktrial.v1.Problem
 	6,  // 5: linktrial.v1.GetMeasurementRequest.thresholds:type_name -> linktrial.v1.MeasureThresholds
-	17, // 6: linktrial.v1.GetMeasurementResponse.started:type_name -> google.protobuf.Timestamp
+	21, // 6: linktrial.v1.GetMeasurementResponse.started:type_name -> google.protobuf.Timestamp
 	9,  // 7: linktrial.v1.GetMeasurementResponse.values:type_name -> linktrial.v1.MeasuredValue
 	10, // 8: linktrial.v1.GetMeasurementResponse.uses:type_name -> linktrial.v1.JudgedUse
 	12, // 9: linktrial.v1.GetMeasurementResponse.positions:type_name -> linktrial.v1.MeasuredPosition
 	11, // 10: linktrial.v1.JudgedUse.checks:type_name -> linktrial.v1.JudgedCheck
-	15, // 11: linktrial.v1.ListMeasurementsResponse.measurements:type_name -> linktrial.v1.Measurement
-	17, // 12: linktrial.v1.Measurement.created:type_name -> google.protobuf.Timestamp
-	1,  // 13: linktrial.v1.MeasureService.PreviewMeasurement:input_type -> linktrial.v1.PreviewMeasurementRequest
-	4,  // 14: linktrial.v1.MeasureService.StartMeasurement:input_type -> linktrial.v1.StartMeasurementRequest
-	7,  // 15: linktrial.v1.MeasureService.GetMeasurement:input_type -> linktrial.v1.GetMeasurementRequest
-	13, // 16: linktrial.v1.MeasureService.ListMeasurements:input_type -> linktrial.v1.ListMeasurementsRequest
-	2,  // 17: linktrial.v1.MeasureService.PreviewMeasurement:output_type -> linktrial.v1.PreviewMeasurementResponse
-	5,  // 18: linktrial.v1.MeasureService.StartMeasurement:output_type -> linktrial.v1.StartMeasurementResponse
-	8,  // 19: linktrial.v1.MeasureService.GetMeasurement:output_type -> linktrial.v1.GetMeasurementResponse
-	14, // 20: linktrial.v1.MeasureService.ListMeasurements:output_type -> linktrial.v1.ListMeasurementsResponse
-	17, // [17:21] is the sub-list for method output_type
-	13, // [13:17] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	16, // 11: linktrial.v1.ListMeasurementsResponse.measurements:type_name -> linktrial.v1.Measurement
+	15, // 12: linktrial.v1.ListMeasurementsResponse.thresholds:type_name -> linktrial.v1.ThresholdRange
+	21, // 13: linktrial.v1.Measurement.created:type_name -> google.protobuf.Timestamp
+	6,  // 14: linktrial.v1.GetSeriesRequest.thresholds:type_name -> linktrial.v1.MeasureThresholds
+	19, // 15: linktrial.v1.GetSeriesResponse.points:type_name -> linktrial.v1.SeriesPoint
+	21, // 16: linktrial.v1.SeriesPoint.started:type_name -> google.protobuf.Timestamp
+	10, // 17: linktrial.v1.SeriesPoint.uses:type_name -> linktrial.v1.JudgedUse
+	9,  // 18: linktrial.v1.SeriesPoint.values:type_name -> linktrial.v1.MeasuredValue
+	12, // 19: linktrial.v1.SeriesPoint.positions:type_name -> linktrial.v1.MeasuredPosition
+	1,  // 20: linktrial.v1.MeasureService.PreviewMeasurement:input_type -> linktrial.v1.PreviewMeasurementRequest
+	4,  // 21: linktrial.v1.MeasureService.StartMeasurement:input_type -> linktrial.v1.StartMeasurementRequest
+	7,  // 22: linktrial.v1.MeasureService.GetMeasurement:input_type -> linktrial.v1.GetMeasurementRequest
+	13, // 23: linktrial.v1.MeasureService.ListMeasurements:input_type -> linktrial.v1.ListMeasurementsRequest
+	17, // 24: linktrial.v1.MeasureService.GetSeries:input_type -> linktrial.v1.GetSeriesRequest
+	2,  // 25: linktrial.v1.MeasureService.PreviewMeasurement:output_type -> linktrial.v1.PreviewMeasurementResponse
+	5,  // 26: linktrial.v1.MeasureService.StartMeasurement:output_type -> linktrial.v1.StartMeasurementResponse
+	8,  // 27: linktrial.v1.MeasureService.GetMeasurement:output_type -> linktrial.v1.GetMeasurementResponse
+	14, // 28: linktrial.v1.MeasureService.ListMeasurements:output_type -> linktrial.v1.ListMeasurementsResponse
+	18, // 29: linktrial.v1.MeasureService.GetSeries:output_type -> linktrial.v1.GetSeriesResponse
+	25, // [25:30] is the sub-list for method output_type
+	20, // [20:25] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_measure_proto_init() }
@@ -1326,14 +1761,16 @@ func file_linktrial_v1_measure_proto_init() {
 	}
 	file_linktrial_v1_operator_proto_init()
 	file_linktrial_v1_measure_proto_msgTypes[6].OneofWrappers = []any{}
+	file_linktrial_v1_measure_proto_msgTypes[8].OneofWrappers = []any{}
 	file_linktrial_v1_measure_proto_msgTypes[9].OneofWrappers = []any{}
+	file_linktrial_v1_measure_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_measure_proto_rawDesc), len(file_linktrial_v1_measure_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

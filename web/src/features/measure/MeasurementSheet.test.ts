@@ -18,6 +18,8 @@ test('the sheet has each use with its outcome, checks and what is lacking, and b
       { group: 'capacity', metric: 'capacity', way: 'server → client', text: '15 kbit/s' },
     ],
     positions: [{ role: 'client', latitude: 39.03, longitude: -76.96 }],
+    distanceMetres: 282.6,
+    changedThresholds: ['Voice: quality each way, at least 3.1 MOS (default 3.6 MOS)'],
   })
   const w = mount(MeasurementSheet, { props: { measurement }, global: { stubs: { RouterLink: RouterLinkStub } } })
   const rows = w.findAll('tbody tr').map((r) => r.text().replace(/\s+/g, ' '))
@@ -31,7 +33,8 @@ test('the sheet has each use with its outcome, checks and what is lacking, and b
       .findAll('td')
       .map((d) => d.text()),
   ).toEqual(['capacity', 'capacity', '16 kbit/s', '15 kbit/s', ''])
-  expect(w.text()).toContain('client at 39.030000, -76.960000')
+  expect(w.text()).toContain('client at 39.030000, -76.960000; distance 283 m')
+  expect(w.findAll('li').map((l) => l.text())).toEqual(['Voice: quality each way, at least 3.1 MOS (default 3.6 MOS)'])
   expect(w.findComponent(RouterLinkStub).props('to')).toBe('/runs/m4t7xk2p')
   w.unmount()
 })

@@ -47,6 +47,9 @@ const (
 	// MeasureServiceListMeasurementsProcedure is the fully-qualified name of the MeasureService's
 	// ListMeasurements RPC.
 	MeasureServiceListMeasurementsProcedure = "/linktrial.v1.MeasureService/ListMeasurements"
+	// MeasureServiceGetSeriesProcedure is the fully-qualified name of the MeasureService's GetSeries
+	// RPC.
+	MeasureServiceGetSeriesProcedure = "/linktrial.v1.MeasureService/GetSeries"
 )
 
 // MeasureServiceClient is a client for the linktrial.v1.MeasureService service.
@@ -62,6 +65,9 @@ type MeasureServiceClient interface {
 	GetMeasurement(context.Context, *connect.Request[v1.GetMeasurementRequest]) (*connect.Response[v1.GetMeasurementResponse], error)
 	// ListMeasurements lists the newest ones, newest first.
 	ListMeasurements(context.Context, *connect.Request[v1.ListMeasurementsRequest]) (*connect.Response[v1.ListMeasurementsResponse], error)
+	// GetSeries tells what was measured while somebody moved, by the capacities of a
+	// measurement, and judges it.
+	GetSeries(context.Context, *connect.Request[v1.GetSeriesRequest]) (*connect.Response[v1.GetSeriesResponse], error)
 }
 
 // NewMeasureServiceClient constructs a client for the linktrial.v1.MeasureService service. By
@@ -99,6 +105,12 @@ func NewMeasureServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(measureServiceMethods.ByName("ListMeasurements")),
 			connect.WithClientOptions(opts...),
 		),
+		getSeries: connect.NewClient[v1.GetSeriesRequest, v1.GetSeriesResponse](
+			httpClient,
+			baseURL+MeasureServiceGetSeriesProcedure,
+			connect.WithSchema(measureServiceMethods.ByName("GetSeries")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -108,6 +120,7 @@ type measureServiceClient struct {
 	startMeasurement   *connect.Client[v1.StartMeasurementRequest, v1.StartMeasurementResponse]
 	getMeasurement     *connect.Client[v1.GetMeasurementRequest, v1.GetMeasurementResponse]
 	listMeasurements   *connect.Client[v1.ListMeasurementsRequest, v1.ListMeasurementsResponse]
+	getSeries          *connect.Client[v1.GetSeriesRequest, v1.GetSeriesResponse]
 }
 
 // PreviewMeasurement calls linktrial.v1.MeasureService.PreviewMeasurement.
@@ -130,6 +143,11 @@ func (c *measureServiceClient) ListMeasurements(ctx context.Context, req *connec
 	return c.listMeasurements.CallUnary(ctx, req)
 }
 
+// GetSeries calls linktrial.v1.MeasureService.GetSeries.
+func (c *measureServiceClient) GetSeries(ctx context.Context, req *connect.Request[v1.GetSeriesRequest]) (*connect.Response[v1.GetSeriesResponse], error) {
+	return c.getSeries.CallUnary(ctx, req)
+}
+
 // MeasureServiceHandler is an implementation of the linktrial.v1.MeasureService service.
 type MeasureServiceHandler interface {
 	// PreviewMeasurement tells what a measurement of the connected nodes would be, and starts
@@ -143,6 +161,9 @@ type MeasureServiceHandler interface {
 	GetMeasurement(context.Context, *connect.Request[v1.GetMeasurementRequest]) (*connect.Response[v1.GetMeasurementResponse], error)
 	// ListMeasurements lists the newest ones, newest first.
 	ListMeasurements(context.Context, *connect.Request[v1.ListMeasurementsRequest]) (*connect.Response[v1.ListMeasurementsResponse], error)
+	// GetSeries tells what was measured while somebody moved, by the capacities of a
+	// measurement, and judges it.
+	GetSeries(context.Context, *connect.Request[v1.GetSeriesRequest]) (*connect.Response[v1.GetSeriesResponse], error)
 }
 
 // NewMeasureServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -176,6 +197,12 @@ func NewMeasureServiceHandler(svc MeasureServiceHandler, opts ...connect.Handler
 		connect.WithSchema(measureServiceMethods.ByName("ListMeasurements")),
 		connect.WithHandlerOptions(opts...),
 	)
+	measureServiceGetSeriesHandler := connect.NewUnaryHandler(
+		MeasureServiceGetSeriesProcedure,
+		svc.GetSeries,
+		connect.WithSchema(measureServiceMethods.ByName("GetSeries")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/linktrial.v1.MeasureService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case MeasureServicePreviewMeasurementProcedure:
@@ -186,6 +213,8 @@ func NewMeasureServiceHandler(svc MeasureServiceHandler, opts ...connect.Handler
 			measureServiceGetMeasurementHandler.ServeHTTP(w, r)
 		case MeasureServiceListMeasurementsProcedure:
 			measureServiceListMeasurementsHandler.ServeHTTP(w, r)
+		case MeasureServiceGetSeriesProcedure:
+			measureServiceGetSeriesHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -209,4 +238,8 @@ func (UnimplementedMeasureServiceHandler) GetMeasurement(context.Context, *conne
 
 func (UnimplementedMeasureServiceHandler) ListMeasurements(context.Context, *connect.Request[v1.ListMeasurementsRequest]) (*connect.Response[v1.ListMeasurementsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.MeasureService.ListMeasurements is not implemented"))
+}
+
+func (UnimplementedMeasureServiceHandler) GetSeries(context.Context, *connect.Request[v1.GetSeriesRequest]) (*connect.Response[v1.GetSeriesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.MeasureService.GetSeries is not implemented"))
 }

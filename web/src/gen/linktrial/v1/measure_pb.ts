@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/measure.proto.
  */
 export const file_linktrial_v1_measure: GenFile = /*@__PURE__*/
-  fileDesc("ChpsaW5rdHJpYWwvdjEvbWVhc3VyZS5wcm90bxIMbGlua3RyaWFsLnYxIkwKCkxpbmtDaG9pY2USDQoFcmFkaW8YASABKAkSEAoIdG9wb2xvZ3kYAiABKAkSDgoGc2VhcmNoGAMgASgJEg0KBXRyYWNrGAQgASgIIkMKGVByZXZpZXdNZWFzdXJlbWVudFJlcXVlc3QSJgoEbGluaxgBIAEoCzIYLmxpbmt0cmlhbC52MS5MaW5rQ2hvaWNlIkkKGlByZXZpZXdNZWFzdXJlbWVudFJlc3BvbnNlEisKBHBsYW4YASABKAsyHS5saW5rdHJpYWwudjEuTWVhc3VyZW1lbnRQbGFuIpUBCg9NZWFzdXJlbWVudFBsYW4SDQoFcmFkaW8YASABKAkSEAoIdG9wb2xvZ3kYAiABKAkSEAoIcmF0ZV9icHMYAyABKAESFQoNYm91bmRfc2Vjb25kcxgEIAEoARIUCgxwYXJ0X3NlY29uZHMYBSABKAESFAoMcmVzdF9mb2xsb3dzGAYgASgIEgwKBHRleHQYByABKAkiQQoXU3RhcnRNZWFzdXJlbWVudFJlcXVlc3QSJgoEbGluaxgBIAEoCzIYLmxpbmt0cmlhbC52MS5MaW5rQ2hvaWNlIpYBChhTdGFydE1lYXN1cmVtZW50UmVzcG9uc2USKwoEcGxhbhgBIAEoCzIdLmxpbmt0cmlhbC52MS5NZWFzdXJlbWVudFBsYW4SEwoLY2FtcGFpZ25faWQYAiABKAkSDwoHcnVuX2lkcxgDIAMoCRInCghwcm9ibGVtcxgEIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtIvECChFNZWFzdXJlVGhyZXNob2xkcxIWCgl2b2ljZV9tb3MYASABKAFIAIgBARIbCg52b2ljZV9kZWxheV9tcxgCIAEoAUgBiAEBEhYKCWNoYXRfbG9zcxgDIAEoAUgCiAEBEhoKDWNoYXRfZGVsYXlfbXMYBCABKAFIA4gBARIaCg1waWN0dXJlX2J5dGVzGAUgASgBSASIAQESHAoPcGljdHVyZV9zZWNvbmRzGAYgASgBSAWIAQESFwoKZmlsZV9ieXRlcxgHIAEoAUgGiAEBEhkKDGZpbGVfc2Vjb25kcxgIIAEoAUgHiAEBQgwKCl92b2ljZV9tb3NCEQoPX3ZvaWNlX2RlbGF5X21zQgwKCl9jaGF0X2xvc3NCEAoOX2NoYXRfZGVsYXlfbXNCEAoOX3BpY3R1cmVfYnl0ZXNCEgoQX3BpY3R1cmVfc2Vjb25kc0INCgtfZmlsZV9ieXRlc0IPCg1fZmlsZV9zZWNvbmRzImEKFUdldE1lYXN1cmVtZW50UmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIzCgp0aHJlc2hvbGRzGAIgASgLMh8ubGlua3RyaWFsLnYxLk1lYXN1cmVUaHJlc2hvbGRzIosDChZHZXRNZWFzdXJlbWVudFJlc3BvbnNlEhMKC2NhbXBhaWduX2lkGAEgASgJEhoKEnNlYXJjaF9jYW1wYWlnbl9pZBgCIAEoCRINCgVlbmRlZBgDIAEoCBIUCgxyZXN0X21pc3NpbmcYBCABKAgSDQoFcmFkaW8YBSABKAkSEAoIdG9wb2xvZ3kYBiABKAkSDQoFcGxhY2UYByABKAkSKwoHc3RhcnRlZBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoGdmFsdWVzGAkgAygLMhsubGlua3RyaWFsLnYxLk1lYXN1cmVkVmFsdWUSJQoEdXNlcxgKIAMoCzIXLmxpbmt0cmlhbC52MS5KdWRnZWRVc2USMQoJcG9zaXRpb25zGAsgAygLMh4ubGlua3RyaWFsLnYxLk1lYXN1cmVkUG9zaXRpb24SDAoEdGV4dBgMIAEoCRILCgNjc3YYDSABKAkSCwoDa21sGA4gASgJEg8KB3BhcnRpYWwYDyABKAgigwEKDU1lYXN1cmVkVmFsdWUSDQoFZ3JvdXAYASABKAkSDgoGbWV0cmljGAIgASgJEgsKA3dheRgDIAEoCRISCgV2YWx1ZRgEIAEoAUgAiAEBEgwKBHVuaXQYBSABKAkSDAoEdGV4dBgGIAEoCRIMCgRub3RlGAcgASgJQggKBl92YWx1ZSJrCglKdWRnZWRVc2USDAoEbmFtZRgBIAEoCRIPCgdvdXRjb21lGAIgASgJEikKBmNoZWNrcxgDIAMoCzIZLmxpbmt0cmlhbC52MS5KdWRnZWRDaGVjaxIUCgxub3RfbWVhc3VyZWQYBCADKAkiLAoLSnVkZ2VkQ2hlY2sSDwoHb3V0Y29tZRgBIAEoCRIMCgR0ZXh0GAIgASgJIkUKEE1lYXN1cmVkUG9zaXRpb24SDAoEcm9sZRgBIAEoCRIQCghsYXRpdHVkZRgCIAEoARIRCglsb25naXR1ZGUYAyABKAEiGQoXTGlzdE1lYXN1cmVtZW50c1JlcXVlc3QiSwoYTGlzdE1lYXN1cmVtZW50c1Jlc3BvbnNlEi8KDG1lYXN1cmVtZW50cxgBIAMoCzIZLmxpbmt0cmlhbC52MS5NZWFzdXJlbWVudCKfAQoLTWVhc3VyZW1lbnQSEwoLY2FtcGFpZ25faWQYASABKAkSKwoHY3JlYXRlZBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmFkaW9zGAMgAygJEhIKCnRvcG9sb2dpZXMYBCADKAkSDQoFcGxhY2UYBSABKAkSDQoFZW5kZWQYBiABKAgSDAoEcGFydBgHIAEoCTKcAwoOTWVhc3VyZVNlcnZpY2USZwoSUHJldmlld01lYXN1cmVtZW50EicubGlua3RyaWFsLnYxLlByZXZpZXdNZWFzdXJlbWVudFJlcXVlc3QaKC5saW5rdHJpYWwudjEuUHJldmlld01lYXN1cmVtZW50UmVzcG9uc2USYQoQU3RhcnRNZWFzdXJlbWVudBIlLmxpbmt0cmlhbC52MS5TdGFydE1lYXN1cmVtZW50UmVxdWVzdBomLmxpbmt0cmlhbC52MS5TdGFydE1lYXN1cmVtZW50UmVzcG9uc2USWwoOR2V0TWVhc3VyZW1lbnQSIy5saW5rdHJpYWwudjEuR2V0TWVhc3VyZW1lbnRSZXF1ZXN0GiQubGlua3RyaWFsLnYxLkdldE1lYXN1cmVtZW50UmVzcG9uc2USYQoQTGlzdE1lYXN1cmVtZW50cxIlLmxpbmt0cmlhbC52MS5MaXN0TWVhc3VyZW1lbnRzUmVxdWVzdBomLmxpbmt0cmlhbC52MS5MaXN0TWVhc3VyZW1lbnRzUmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
+  fileDesc("ChpsaW5rdHJpYWwvdjEvbWVhc3VyZS5wcm90bxIMbGlua3RyaWFsLnYxIkwKCkxpbmtDaG9pY2USDQoFcmFkaW8YASABKAkSEAoIdG9wb2xvZ3kYAiABKAkSDgoGc2VhcmNoGAMgASgJEg0KBXRyYWNrGAQgASgIIkMKGVByZXZpZXdNZWFzdXJlbWVudFJlcXVlc3QSJgoEbGluaxgBIAEoCzIYLmxpbmt0cmlhbC52MS5MaW5rQ2hvaWNlIkkKGlByZXZpZXdNZWFzdXJlbWVudFJlc3BvbnNlEisKBHBsYW4YASABKAsyHS5saW5rdHJpYWwudjEuTWVhc3VyZW1lbnRQbGFuIpUBCg9NZWFzdXJlbWVudFBsYW4SDQoFcmFkaW8YASABKAkSEAoIdG9wb2xvZ3kYAiABKAkSEAoIcmF0ZV9icHMYAyABKAESFQoNYm91bmRfc2Vjb25kcxgEIAEoARIUCgxwYXJ0X3NlY29uZHMYBSABKAESFAoMcmVzdF9mb2xsb3dzGAYgASgIEgwKBHRleHQYByABKAkiQQoXU3RhcnRNZWFzdXJlbWVudFJlcXVlc3QSJgoEbGluaxgBIAEoCzIYLmxpbmt0cmlhbC52MS5MaW5rQ2hvaWNlIpYBChhTdGFydE1lYXN1cmVtZW50UmVzcG9uc2USKwoEcGxhbhgBIAEoCzIdLmxpbmt0cmlhbC52MS5NZWFzdXJlbWVudFBsYW4SEwoLY2FtcGFpZ25faWQYAiABKAkSDwoHcnVuX2lkcxgDIAMoCRInCghwcm9ibGVtcxgEIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtIvECChFNZWFzdXJlVGhyZXNob2xkcxIWCgl2b2ljZV9tb3MYASABKAFIAIgBARIbCg52b2ljZV9kZWxheV9tcxgCIAEoAUgBiAEBEhYKCWNoYXRfbG9zcxgDIAEoAUgCiAEBEhoKDWNoYXRfZGVsYXlfbXMYBCABKAFIA4gBARIaCg1waWN0dXJlX2J5dGVzGAUgASgBSASIAQESHAoPcGljdHVyZV9zZWNvbmRzGAYgASgBSAWIAQESFwoKZmlsZV9ieXRlcxgHIAEoAUgGiAEBEhkKDGZpbGVfc2Vjb25kcxgIIAEoAUgHiAEBQgwKCl92b2ljZV9tb3NCEQoPX3ZvaWNlX2RlbGF5X21zQgwKCl9jaGF0X2xvc3NCEAoOX2NoYXRfZGVsYXlfbXNCEAoOX3BpY3R1cmVfYnl0ZXNCEgoQX3BpY3R1cmVfc2Vjb25kc0INCgtfZmlsZV9ieXRlc0IPCg1fZmlsZV9zZWNvbmRzImEKFUdldE1lYXN1cmVtZW50UmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIzCgp0aHJlc2hvbGRzGAIgASgLMh8ubGlua3RyaWFsLnYxLk1lYXN1cmVUaHJlc2hvbGRzItkDChZHZXRNZWFzdXJlbWVudFJlc3BvbnNlEhMKC2NhbXBhaWduX2lkGAEgASgJEhoKEnNlYXJjaF9jYW1wYWlnbl9pZBgCIAEoCRINCgVlbmRlZBgDIAEoCBIUCgxyZXN0X21pc3NpbmcYBCABKAgSDQoFcmFkaW8YBSABKAkSEAoIdG9wb2xvZ3kYBiABKAkSDQoFcGxhY2UYByABKAkSKwoHc3RhcnRlZBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoGdmFsdWVzGAkgAygLMhsubGlua3RyaWFsLnYxLk1lYXN1cmVkVmFsdWUSJQoEdXNlcxgKIAMoCzIXLmxpbmt0cmlhbC52MS5KdWRnZWRVc2USMQoJcG9zaXRpb25zGAsgAygLMh4ubGlua3RyaWFsLnYxLk1lYXN1cmVkUG9zaXRpb24SDAoEdGV4dBgMIAEoCRILCgNjc3YYDSABKAkSCwoDa21sGA4gASgJEg8KB3BhcnRpYWwYDyABKAgSHAoPZGlzdGFuY2VfbWV0cmVzGFAgASgBSACIAQESGgoSY2hhbmdlZF90aHJlc2hvbGRzGFEgAygJQhIKEF9kaXN0YW5jZV9tZXRyZXMigwEKDU1lYXN1cmVkVmFsdWUSDQoFZ3JvdXAYASABKAkSDgoGbWV0cmljGAIgASgJEgsKA3dheRgDIAEoCRISCgV2YWx1ZRgEIAEoAUgAiAEBEgwKBHVuaXQYBSABKAkSDAoEdGV4dBgGIAEoCRIMCgRub3RlGAcgASgJQggKBl92YWx1ZSJrCglKdWRnZWRVc2USDAoEbmFtZRgBIAEoCRIPCgdvdXRjb21lGAIgASgJEikKBmNoZWNrcxgDIAMoCzIZLmxpbmt0cmlhbC52MS5KdWRnZWRDaGVjaxIUCgxub3RfbWVhc3VyZWQYBCADKAkiLAoLSnVkZ2VkQ2hlY2sSDwoHb3V0Y29tZRgBIAEoCRIMCgR0ZXh0GAIgASgJIkUKEE1lYXN1cmVkUG9zaXRpb24SDAoEcm9sZRgBIAEoCRIQCghsYXRpdHVkZRgCIAEoARIRCglsb25naXR1ZGUYAyABKAEiGQoXTGlzdE1lYXN1cmVtZW50c1JlcXVlc3QifQoYTGlzdE1lYXN1cmVtZW50c1Jlc3BvbnNlEi8KDG1lYXN1cmVtZW50cxgBIAMoCzIZLmxpbmt0cmlhbC52MS5NZWFzdXJlbWVudBIwCgp0aHJlc2hvbGRzGFAgAygLMhwubGlua3RyaWFsLnYxLlRocmVzaG9sZFJhbmdlIpEBCg5UaHJlc2hvbGRSYW5nZRILCgNrZXkYASABKAkSDQoFbGFiZWwYAiABKAkSFQoNZGVmYXVsdF92YWx1ZRgDIAEoARIOCgZsb3dlc3QYBCABKAESDwoHaGlnaGVzdBgFIAEoARIOCgZib3VuZHMYBiABKAkSDAoEdW5pdBgHIAEoCRINCgVzY2FsZRgIIAEoASKfAQoLTWVhc3VyZW1lbnQSEwoLY2FtcGFpZ25faWQYASABKAkSKwoHY3JlYXRlZBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmFkaW9zGAMgAygJEhIKCnRvcG9sb2dpZXMYBCADKAkSDQoFcGxhY2UYBSABKAkSDQoFZW5kZWQYBiABKAgSDAoEcGFydBgHIAEoCSJrChBHZXRTZXJpZXNSZXF1ZXN0EhMKC2NhbXBhaWduX2lkGAEgASgJEjMKCnRocmVzaG9sZHMYAiABKAsyHy5saW5rdHJpYWwudjEuTWVhc3VyZVRocmVzaG9sZHMSDQoFZmlyc3QYAyABKAkiigEKEUdldFNlcmllc1Jlc3BvbnNlEhMKC2NhbXBhaWduX2lkGAEgASgJEikKBnBvaW50cxgCIAMoCzIZLmxpbmt0cmlhbC52MS5TZXJpZXNQb2ludBILCgNjdXQYAyABKAgSDgoGbW92aW5nGAQgASgJEgsKA2NzdhgFIAEoCRILCgNrbWwYBiABKAkiuQIKC1Nlcmllc1BvaW50EhMKC2NhbXBhaWduX2lkGAEgASgJEisKB3N0YXJ0ZWQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVuZGVkGAMgASgIEg8KB3BhcnRpYWwYBCABKAgSDwoHb3V0Y29tZRgFIAEoCRIlCgR1c2VzGAYgAygLMhcubGlua3RyaWFsLnYxLkp1ZGdlZFVzZRIrCgZ2YWx1ZXMYByADKAsyGy5saW5rdHJpYWwudjEuTWVhc3VyZWRWYWx1ZRIxCglwb3NpdGlvbnMYCCADKAsyHi5saW5rdHJpYWwudjEuTWVhc3VyZWRQb3NpdGlvbhIcCg9kaXN0YW5jZV9tZXRyZXMYCSABKAFIAIgBAUISChBfZGlzdGFuY2VfbWV0cmVzMuoDCg5NZWFzdXJlU2VydmljZRJnChJQcmV2aWV3TWVhc3VyZW1lbnQSJy5saW5rdHJpYWwudjEuUHJldmlld01lYXN1cmVtZW50UmVxdWVzdBooLmxpbmt0cmlhbC52MS5QcmV2aWV3TWVhc3VyZW1lbnRSZXNwb25zZRJhChBTdGFydE1lYXN1cmVtZW50EiUubGlua3RyaWFsLnYxLlN0YXJ0TWVhc3VyZW1lbnRSZXF1ZXN0GiYubGlua3RyaWFsLnYxLlN0YXJ0TWVhc3VyZW1lbnRSZXNwb25zZRJbCg5HZXRNZWFzdXJlbWVudBIjLmxpbmt0cmlhbC52MS5HZXRNZWFzdXJlbWVudFJlcXVlc3QaJC5saW5rdHJpYWwudjEuR2V0TWVhc3VyZW1lbnRSZXNwb25zZRJhChBMaXN0TWVhc3VyZW1lbnRzEiUubGlua3RyaWFsLnYxLkxpc3RNZWFzdXJlbWVudHNSZXF1ZXN0GiYubGlua3RyaWFsLnYxLkxpc3RNZWFzdXJlbWVudHNSZXNwb25zZRJMCglHZXRTZXJpZXMSHi5saW5rdHJpYWwudjEuR2V0U2VyaWVzUmVxdWVzdBofLmxpbmt0cmlhbC52MS5HZXRTZXJpZXNSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
 
 /**
  * LinkChoice is what is measured.
@@ -370,6 +370,20 @@ export type GetMeasurementResponse = Message<"linktrial.v1.GetMeasurementRespons
    * @generated from field: bool partial = 15;
    */
   partial: boolean;
+
+  /**
+   * of client and server, where both positions are known
+   *
+   * @generated from field: optional double distance_metres = 80;
+   */
+  distanceMetres?: number | undefined;
+
+  /**
+   * sentences: those that differ from the defaults
+   *
+   * @generated from field: repeated string changed_thresholds = 81;
+   */
+  changedThresholds: string[];
 };
 
 /**
@@ -531,9 +545,16 @@ export const ListMeasurementsRequestSchema: GenMessage<ListMeasurementsRequest> 
  */
 export type ListMeasurementsResponse = Message<"linktrial.v1.ListMeasurementsResponse"> & {
   /**
+   * without those of series
+   *
    * @generated from field: repeated linktrial.v1.Measurement measurements = 1;
    */
   measurements: Measurement[];
+
+  /**
+   * @generated from field: repeated linktrial.v1.ThresholdRange thresholds = 80;
+   */
+  thresholds: ThresholdRange[];
 };
 
 /**
@@ -542,6 +563,68 @@ export type ListMeasurementsResponse = Message<"linktrial.v1.ListMeasurementsRes
  */
 export const ListMeasurementsResponseSchema: GenMessage<ListMeasurementsResponse> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_measure, 14);
+
+/**
+ * ThresholdRange is what a threshold can be, in the units of MeasureThresholds.
+ *
+ * @generated from message linktrial.v1.ThresholdRange
+ */
+export type ThresholdRange = Message<"linktrial.v1.ThresholdRange"> & {
+  /**
+   * as in MeasureThresholds without the unit, and in files: voice_delay
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * @generated from field: string label = 2;
+   */
+  label: string;
+
+  /**
+   * @generated from field: double default_value = 3;
+   */
+  defaultValue: number;
+
+  /**
+   * @generated from field: double lowest = 4;
+   */
+  lowest: number;
+
+  /**
+   * @generated from field: double highest = 5;
+   */
+  highest: number;
+
+  /**
+   * lowest and highest for people
+   *
+   * @generated from field: string bounds = 6;
+   */
+  bounds: string;
+
+  /**
+   * that people read it in
+   *
+   * @generated from field: string unit = 7;
+   */
+  unit: string;
+
+  /**
+   * one of that unit in the unit of MeasureThresholds
+   *
+   * @generated from field: double scale = 8;
+   */
+  scale: number;
+};
+
+/**
+ * Describes the message linktrial.v1.ThresholdRange.
+ * Use `create(ThresholdRangeSchema)` to create a new message.
+ */
+export const ThresholdRangeSchema: GenMessage<ThresholdRange> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_measure, 15);
 
 /**
  * @generated from message linktrial.v1.Measurement
@@ -590,7 +673,158 @@ export type Measurement = Message<"linktrial.v1.Measurement"> & {
  * Use `create(MeasurementSchema)` to create a new message.
  */
 export const MeasurementSchema: GenMessage<Measurement> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_measure, 15);
+  messageDesc(file_linktrial_v1_measure, 16);
+
+/**
+ * @generated from message linktrial.v1.GetSeriesRequest
+ */
+export type GetSeriesRequest = Message<"linktrial.v1.GetSeriesRequest"> & {
+  /**
+   * Of the measurement by whose capacities the series is made, or of one of its points; or the
+   * beginning of it.
+   *
+   * @generated from field: string campaign_id = 1;
+   */
+  campaignId: string;
+
+  /**
+   * @generated from field: linktrial.v1.MeasureThresholds thresholds = 2;
+   */
+  thresholds?: MeasureThresholds | undefined;
+
+  /**
+   * campaign of the first point that is meant; empty: all
+   *
+   * @generated from field: string first = 3;
+   */
+  first: string;
+};
+
+/**
+ * Describes the message linktrial.v1.GetSeriesRequest.
+ * Use `create(GetSeriesRequestSchema)` to create a new message.
+ */
+export const GetSeriesRequestSchema: GenMessage<GetSeriesRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_measure, 17);
+
+/**
+ * @generated from message linktrial.v1.GetSeriesResponse
+ */
+export type GetSeriesResponse = Message<"linktrial.v1.GetSeriesResponse"> & {
+  /**
+   * of the measurement
+   *
+   * @generated from field: string campaign_id = 1;
+   */
+  campaignId: string;
+
+  /**
+   * the newest 500, oldest first
+   *
+   * @generated from field: repeated linktrial.v1.SeriesPoint points = 2;
+   */
+  points: SeriesPoint[];
+
+  /**
+   * there are more
+   *
+   * @generated from field: bool cut = 3;
+   */
+  cut: boolean;
+
+  /**
+   * role of the node by whose positions the points lie; empty: none is known
+   *
+   * @generated from field: string moving = 4;
+   */
+  moving: string;
+
+  /**
+   * of the points that have ended, without those that were aborted before anything was measured
+   *
+   * @generated from field: string csv = 5;
+   */
+  csv: string;
+
+  /**
+   * of these; empty: no position is known
+   *
+   * @generated from field: string kml = 6;
+   */
+  kml: string;
+};
+
+/**
+ * Describes the message linktrial.v1.GetSeriesResponse.
+ * Use `create(GetSeriesResponseSchema)` to create a new message.
+ */
+export const GetSeriesResponseSchema: GenMessage<GetSeriesResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_measure, 18);
+
+/**
+ * @generated from message linktrial.v1.SeriesPoint
+ */
+export type SeriesPoint = Message<"linktrial.v1.SeriesPoint"> & {
+  /**
+   * @generated from field: string campaign_id = 1;
+   */
+  campaignId: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp started = 2;
+   */
+  started?: Timestamp | undefined;
+
+  /**
+   * @generated from field: bool ended = 3;
+   */
+  ended: boolean;
+
+  /**
+   * it was aborted
+   *
+   * @generated from field: bool partial = 4;
+   */
+  partial: boolean;
+
+  /**
+   * the worst of its uses
+   *
+   * @generated from field: string outcome = 5;
+   */
+  outcome: string;
+
+  /**
+   * @generated from field: repeated linktrial.v1.JudgedUse uses = 6;
+   */
+  uses: JudgedUse[];
+
+  /**
+   * of small packets: median of the delay, and loss
+   *
+   * @generated from field: repeated linktrial.v1.MeasuredValue values = 7;
+   */
+  values: MeasuredValue[];
+
+  /**
+   * @generated from field: repeated linktrial.v1.MeasuredPosition positions = 8;
+   */
+  positions: MeasuredPosition[];
+
+  /**
+   * of client and server
+   *
+   * @generated from field: optional double distance_metres = 9;
+   */
+  distanceMetres?: number | undefined;
+};
+
+/**
+ * Describes the message linktrial.v1.SeriesPoint.
+ * Use `create(SeriesPointSchema)` to create a new message.
+ */
+export const SeriesPointSchema: GenMessage<SeriesPoint> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_measure, 19);
 
 /**
  * @generated from service linktrial.v1.MeasureService
@@ -638,6 +872,17 @@ export const MeasureService: GenService<{
     methodKind: "unary";
     input: typeof ListMeasurementsRequestSchema;
     output: typeof ListMeasurementsResponseSchema;
+  },
+  /**
+   * GetSeries tells what was measured while somebody moved, by the capacities of a
+   * measurement, and judges it.
+   *
+   * @generated from rpc linktrial.v1.MeasureService.GetSeries
+   */
+  getSeries: {
+    methodKind: "unary";
+    input: typeof GetSeriesRequestSchema;
+    output: typeof GetSeriesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_linktrial_v1_measure, 0);
