@@ -16,7 +16,8 @@ import (
 
 // TestMeasure: over an emulated radio of 2 Mbit/s and 30 ms, 'linktrial measure' finds the
 // capacity within 3 %, the delay within 1 ms and the loss exactly, within the time that it
-// says beforehand, and judges the link. Interrupted, it aborts its run.
+// says beforehand, and judges the link. A comparison follows from it. Interrupted, it aborts
+// its run.
 func TestMeasure(t *testing.T) {
 	testkind.OfTest(t, testkind.RealTime, "measures an emulated radio")
 	p := inPieces(t)
@@ -43,6 +44,16 @@ func TestMeasure(t *testing.T) {
 	}
 	if again := p.must("measure", "--show", ""); again != page {
 		t.Errorf("the newest measurement is\n%s\nafter\n%s", again, page)
+	}
+
+	compare := p.must("compare", "--dry-run")
+	for _, line := range []string{"\nname: compare\n", "\nradio: \"transports-link\"\n", "\nsize: 1536 KiB\n"} {
+		if !strings.Contains(compare, line) {
+			t.Errorf("no %q in the comparison:\n%s", line, compare)
+		}
+	}
+	if _, stderr, code := p.run("compare", "--protocols", "haul", "--orchestrator", p.url); code != 1 || !strings.Contains(stderr, "at least two protocols") {
+		t.Errorf("a comparison of one protocol: exit %d, %s", code, stderr)
 	}
 
 	r := p.start("measure", "--radio", "transports-link", "--orchestrator", p.url)

@@ -149,6 +149,33 @@ func (w *powers) compare(sh *runsheet.Sheet, reference, treatment string, compar
 	return strings.Join(append(parts, basis), "; ")
 }
 
+// Finding is what one comparison of a run can find, before the run is a plan. It is not for
+// several goroutines at once.
+type Finding struct {
+	test   *stats.Power
+	spread float64
+}
+
+// NewFinding is of one of so many comparisons, where the ratio of two treatments has the spread.
+func NewFinding(comparisons int, spread float64) *Finding {
+	return &Finding{stats.NewPower(level, comparisons), spread}
+}
+
+// Smallest is the smallest difference, as a share, that so many iterations find with 80 %
+// chance; +Inf: none.
+func (f *Finding) Smallest(iterations int) float64 {
+	return math.Expm1(f.spread * f.test.Shift(iterations, powerChance))
+}
+
+// Needed is how many iterations find a difference with 80 % chance; false: more than a plan
+// may have.
+func (f *Finding) Needed(difference float64) (int, bool) {
+	return f.test.Pairs(math.Log1p(difference)/f.spread, powerChance, plan.MaxIterations)
+}
+
+// Least is the fewest iterations that find any difference.
+func (f *Finding) Least() int { return f.test.LeastPairs() }
+
 // spread is that of a comparison, and what it is based on.
 func (w *powers) spread(sh *runsheet.Sheet, reference, treatment string) (spread, string) {
 	assumed := spread{log: w.Assumed, pairs: 1, iterations: 1}

@@ -235,3 +235,21 @@ func TestRunNumbers(t *testing.T) {
 	require.Equal(t, "all 3 runs", report.RunNumbers([]int{0, 1, 2}, 3))
 	require.Equal(t, "run 1", report.RunNumbers([]int{0}, 1))
 }
+
+// What a comparison finds before there is a plan is what explain says of the plan: of four
+// treatments and ten iterations 29.8 %, and 53 iterations for 10 % (docs/plans.md).
+func TestFinding(t *testing.T) {
+	f := report.NewFinding(3, report.AssumedSpread)
+	if got := f.Smallest(10); math.Abs(got-0.298) > 0.0005 {
+		t.Errorf("ten iterations find %g", got)
+	}
+	if n, ok := f.Needed(0.1); !ok || n != 53 {
+		t.Errorf("10 %% takes %d iterations, %t", n, ok)
+	}
+	if least := f.Least(); !math.IsInf(f.Smallest(least-1), 1) || math.IsInf(f.Smallest(least), 1) {
+		t.Errorf("differences are found from %d iterations on", least)
+	}
+	if _, ok := f.Needed(1e-4); ok {
+		t.Error("a plan may have enough iterations for 0.01 %")
+	}
+}

@@ -1,6 +1,9 @@
 package server_test
 
 import (
+	"fmt"
+	"math"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -89,4 +92,32 @@ func TestOnlyMeasurementsAreJudged(t *testing.T) {
 	fails(t, err, connect.CodeFailedPrecondition, "no measurement of a link")
 	_, err = measure.PreviewMeasurement(ctx, connect.NewRequest(&linktrialv1.PreviewMeasurementRequest{}))
 	fails(t, err, connect.CodeFailedPrecondition, "emulated radio", "linktrial measure --radio NAME")
+}
+
+// A comparison is proposed from a whole measurement that found a capacity, and bad input is
+// refused by name.
+func TestComparisonIsProposed(t *testing.T) {
+	s := serveAll(t, storetest.URL(t), t.TempDir(), nil)
+	ctx := t.Context()
+	measure := linktrialv1connect.NewMeasureServiceClient(s.http, s.base, connect.WithGRPC())
+	propose := func(m *linktrialv1.ProposeComparisonRequest) error {
+		_, err := measure.ProposeComparison(ctx, connect.NewRequest(m))
+		return err
+	}
+	fails(t, propose(&linktrialv1.ProposeComparisonRequest{}), connect.CodeNotFound, "no link has been measured yet")
+	for _, budget := range []float64{-1, 59, 86_401, math.NaN(), math.Inf(1)} {
+		fails(t, propose(&linktrialv1.ProposeComparisonRequest{BudgetSeconds: budget}), connect.CodeInvalidArgument, "budget_seconds", "expected 0 or 60 to 86400")
+	}
+	fails(t, propose(&linktrialv1.ProposeComparisonRequest{Protocols: []string{"hual"}}), connect.CodeInvalidArgument, `no protocol "hual"`, `did you mean "haul"?`)
+	fails(t, propose(&linktrialv1.ProposeComparisonRequest{Protocols: []string{"haul", "haul"}}), connect.CodeInvalidArgument, "twice")
+
+	g := newGround(t, s.clients)
+	fails(t, propose(&linktrialv1.ProposeComparisonRequest{CampaignId: g.campaign}), connect.CodeFailedPrecondition, "no measurement of a link")
+	for name, says := range map[string]string{"measure-search": "search for the capacity alone", "measure-track": "one of a series", "measure": "no capacity in both directions"} {
+		started := s.start(t, strings.Replace(fmt.Sprintf(testPlan, "1 KiB"), "name: test", "name: "+name, 1))
+		require.Empty(t, started.Problems)
+		require.NoError(t, s.watch(ctx, started.CampaignId, func(*linktrialv1.WatchResponse) {}))
+		fails(t, propose(&linktrialv1.ProposeComparisonRequest{CampaignId: started.CampaignId}), connect.CodeFailedPrecondition, says)
+	}
+	fails(t, propose(&linktrialv1.ProposeComparisonRequest{}), connect.CodeFailedPrecondition, "no capacity in both directions")
 }

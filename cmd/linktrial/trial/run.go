@@ -89,34 +89,10 @@ then 1, unless the plan gives a reason for it with missing.
 				return err
 			}
 			req := startRequest(file, text, name, confirm)
-			if !without && term.IsTerminal(int(os.Stdin.Fd())) {
-				req.Preflight = linktrialv1.StartPlanRequest_PREFLIGHT_REQUIRED
+			if !without {
+				req.Preflight = askedPreflight()
 			}
-			campaign, err := startAsking(ctx, s.Orchestrator, c, req, os.Stdin, os.Stderr)
-			if err != nil {
-				return err
-			}
-			// What follows only asks, and the campaign goes on whoever is down.
-			ctx = client.Waiting(ctx, client.NewOutage(s.Orchestrator, func(line string) { fmt.Fprintln(os.Stderr, line) }))
-			missing, err := FindMissing(ctx, s.Orchestrator, campaign, text)
-			if err != nil {
-				return err
-			}
-			missing.Say()
-			if detach {
-				fmt.Println(campaign)
-				return nil
-			}
-			if err := Follow(ctx, s.Orchestrator, c, campaign); err != nil {
-				if ctx.Err() != nil {
-					return fmt.Errorf("the view has ended; the campaign continues: linktrial results %s", campaign)
-				}
-				return err
-			}
-			if err := PrintTable(ctx, s.Orchestrator, c, campaign, os.Stdout); err != nil {
-				return err
-			}
-			return missing.Err()
+			return startAndFollow(ctx, s.Orchestrator, c, req, detach)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
@@ -125,6 +101,45 @@ then 1, unless the plan gives a reason for it with missing.
 	cmd.Flags().IntVar(&nodes, "nodes", 0, "wait until this many nodes are connected")
 	cmd.Flags().BoolVar(&detach, "detach", false, "print the campaign's identity and return at once")
 	return cmd
+}
+
+// askedPreflight requires a preflight where a person can be asked to do without.
+func askedPreflight() linktrialv1.StartPlanRequest_Preflight {
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		return linktrialv1.StartPlanRequest_PREFLIGHT_REQUIRED
+	}
+	return linktrialv1.StartPlanRequest_PREFLIGHT_UNSPECIFIED
+}
+
+// startAndFollow starts a plan, shows its trials as they end, and prints the table with its
+// conclusion; detached, it prints the campaign's identity alone. The error says which
+// treatments the nodes lack.
+func startAndFollow(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, req *linktrialv1.StartPlanRequest, detach bool) error {
+	campaign, err := startAsking(ctx, base, c, req, os.Stdin, os.Stderr)
+	if err != nil {
+		return err
+	}
+	// What follows only asks, and the campaign goes on whoever is down.
+	ctx = client.Waiting(ctx, client.NewOutage(base, func(line string) { fmt.Fprintln(os.Stderr, line) }))
+	missing, err := FindMissing(ctx, base, campaign, req.Text)
+	if err != nil {
+		return err
+	}
+	missing.Say()
+	if detach {
+		fmt.Println(campaign)
+		return nil
+	}
+	if err := Follow(ctx, base, c, campaign); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("the view has ended; the campaign continues: linktrial results %s", campaign)
+		}
+		return err
+	}
+	if err := PrintTable(ctx, base, c, campaign, os.Stdout); err != nil {
+		return err
+	}
+	return missing.Err()
 }
 
 // awaitNodes blocks until want nodes are connected, or ctx ends.

@@ -43,7 +43,7 @@ var limits = map[string]map[string]int{
 	"DayService":       usual("CloseDay", "CloseDayWithBackup"),
 	"EnrolmentService": usual("Enrol", "Renew"),
 	"FleetService":     usual("StartPreflight", "GetPreflight", "Links", "ProposeRadio", "SetRadio", "RemoveRadio"),
-	"MeasureService":   usual("PreviewMeasurement", "StartMeasurement", "GetMeasurement", "ListMeasurements", "GetSeries"),
+	"MeasureService":   usual("PreviewMeasurement", "StartMeasurement", "GetMeasurement", "ListMeasurements", "GetSeries", "ProposeComparison"),
 	"JoinService":      usual("OpenJoining", "GetJoining", "CloseJoining", "BeginJoin", "FinishJoin"),
 	"LabService":       usual("LabStatus", "LabUp", "LabDown", "SetControlLink"),
 	"LibraryService": with(usual("ListPlans", "GetPlan", "DeletePlan", "Schedule", "ListSchedules", "CancelSchedule", "PreviewRecurrence", "ScheduleRecurrence", "ChangeRecurrence"), map[string]int{

@@ -70,7 +70,7 @@ var procedures = map[string]map[string]rule{
 	// What certificates are held against is nobody's secret, and who logs in
 	// over TLS for the first time needs it.
 	"NodeService":    {"GetAuthority": public, "ListNodeIdentities": see, "CreateNodeToken": manage, "RevokeNode": manage},
-	"MeasureService": {"PreviewMeasurement": see, "GetMeasurement": see, "ListMeasurements": see, "GetSeries": see, "StartMeasurement": direct},
+	"MeasureService": {"PreviewMeasurement": see, "GetMeasurement": see, "ListMeasurements": see, "GetSeries": see, "ProposeComparison": see, "StartMeasurement": direct},
 	"OperatorService": {
 		"CheckPlan": see, "ExplainPlan": see, "ExplainPower": see, "ListRuns": see, "GetRun": see, "Watch": see, "Results": see, "ListNodes": see, "ListProfiles": see,
 		"StartPlan": direct, "AbortCampaign": direct,

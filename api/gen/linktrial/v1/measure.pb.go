@@ -1520,6 +1520,208 @@ func (x *SeriesPoint) GetDistanceMetres() float64 {
 	return 0
 }
 
+type ProposeComparisonRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CampaignId    string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`            // of the measurement, or the beginning of it; empty: the newest that is complete
+	BudgetSeconds float64                `protobuf:"fixed64,2,opt,name=budget_seconds,json=budgetSeconds,proto3" json:"budget_seconds,omitempty"` // that the comparison may take; 0: 20 minutes
+	Protocols     []string               `protobuf:"bytes,3,rep,name=protocols,proto3" json:"protocols,omitempty"`                                // names of treatments; empty: those of the plan two-laptops
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProposeComparisonRequest) Reset() {
+	*x = ProposeComparisonRequest{}
+	mi := &file_linktrial_v1_measure_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProposeComparisonRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProposeComparisonRequest) ProtoMessage() {}
+
+func (x *ProposeComparisonRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_measure_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProposeComparisonRequest.ProtoReflect.Descriptor instead.
+func (*ProposeComparisonRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_measure_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ProposeComparisonRequest) GetCampaignId() string {
+	if x != nil {
+		return x.CampaignId
+	}
+	return ""
+}
+
+func (x *ProposeComparisonRequest) GetBudgetSeconds() float64 {
+	if x != nil {
+		return x.BudgetSeconds
+	}
+	return 0
+}
+
+func (x *ProposeComparisonRequest) GetProtocols() []string {
+	if x != nil {
+		return x.Protocols
+	}
+	return nil
+}
+
+type ProposeComparisonResponse struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	CampaignId       string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"` // of the measurement
+	Plan             string                 `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`                               // its name
+	Text             string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`                               // of the plan
+	BudgetSeconds    float64                `protobuf:"fixed64,4,opt,name=budget_seconds,json=budgetSeconds,proto3" json:"budget_seconds,omitempty"`
+	EstimatedSeconds float64                `protobuf:"fixed64,5,opt,name=estimated_seconds,json=estimatedSeconds,proto3" json:"estimated_seconds,omitempty"` // within the budget
+	BoundSeconds     float64                `protobuf:"fixed64,6,opt,name=bound_seconds,json=boundSeconds,proto3" json:"bound_seconds,omitempty"`             // where every transfer takes its limit
+	SizeBytes        int64                  `protobuf:"varint,7,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	Iterations       int32                  `protobuf:"varint,8,opt,name=iterations,proto3" json:"iterations,omitempty"`
+	Labels           []string               `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty"` // of the protocols, for people
+	// The smallest difference that is found with 80 % chance, as a share; unset: none can be.
+	SmallestDifference *float64 `protobuf:"fixed64,10,opt,name=smallest_difference,json=smallestDifference,proto3,oneof" json:"smallest_difference,omitempty"`
+	Decides            bool     `protobuf:"varint,11,opt,name=decides,proto3" json:"decides,omitempty"` // a difference of 20 % is found with 80 % chance
+	// What decides one of 20 %; 0: no plan does.
+	DecisiveBudgetSeconds float64  `protobuf:"fixed64,12,opt,name=decisive_budget_seconds,json=decisiveBudgetSeconds,proto3" json:"decisive_budget_seconds,omitempty"`
+	Sentences             []string `protobuf:"bytes,13,rep,name=sentences,proto3" json:"sentences,omitempty"` // all of this for people
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *ProposeComparisonResponse) Reset() {
+	*x = ProposeComparisonResponse{}
+	mi := &file_linktrial_v1_measure_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProposeComparisonResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProposeComparisonResponse) ProtoMessage() {}
+
+func (x *ProposeComparisonResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_measure_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProposeComparisonResponse.ProtoReflect.Descriptor instead.
+func (*ProposeComparisonResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_measure_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ProposeComparisonResponse) GetCampaignId() string {
+	if x != nil {
+		return x.CampaignId
+	}
+	return ""
+}
+
+func (x *ProposeComparisonResponse) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *ProposeComparisonResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ProposeComparisonResponse) GetBudgetSeconds() float64 {
+	if x != nil {
+		return x.BudgetSeconds
+	}
+	return 0
+}
+
+func (x *ProposeComparisonResponse) GetEstimatedSeconds() float64 {
+	if x != nil {
+		return x.EstimatedSeconds
+	}
+	return 0
+}
+
+func (x *ProposeComparisonResponse) GetBoundSeconds() float64 {
+	if x != nil {
+		return x.BoundSeconds
+	}
+	return 0
+}
+
+func (x *ProposeComparisonResponse) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *ProposeComparisonResponse) GetIterations() int32 {
+	if x != nil {
+		return x.Iterations
+	}
+	return 0
+}
+
+func (x *ProposeComparisonResponse) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *ProposeComparisonResponse) GetSmallestDifference() float64 {
+	if x != nil && x.SmallestDifference != nil {
+		return *x.SmallestDifference
+	}
+	return 0
+}
+
+func (x *ProposeComparisonResponse) GetDecides() bool {
+	if x != nil {
+		return x.Decides
+	}
+	return false
+}
+
+func (x *ProposeComparisonResponse) GetDecisiveBudgetSeconds() float64 {
+	if x != nil {
+		return x.DecisiveBudgetSeconds
+	}
+	return 0
+}
+
+func (x *ProposeComparisonResponse) GetSentences() []string {
+	if x != nil {
+		return x.Sentences
+	}
+	return nil
+}
+
 var File_linktrial_v1_measure_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_measure_proto_rawDesc = "" +
@@ -1671,13 +1873,39 @@ const file_linktrial_v1_measure_proto_rawDesc = "" +
 	"\x06values\x18\a \x03(\v2\x1b.linktrial.v1.MeasuredValueR\x06values\x12<\n" +
 	"\tpositions\x18\b \x03(\v2\x1e.linktrial.v1.MeasuredPositionR\tpositions\x12,\n" +
 	"\x0fdistance_metres\x18\t \x01(\x01H\x00R\x0edistanceMetres\x88\x01\x01B\x12\n" +
-	"\x10_distance_metres2\xea\x03\n" +
+	"\x10_distance_metres\"\x80\x01\n" +
+	"\x18ProposeComparisonRequest\x12\x1f\n" +
+	"\vcampaign_id\x18\x01 \x01(\tR\n" +
+	"campaignId\x12%\n" +
+	"\x0ebudget_seconds\x18\x02 \x01(\x01R\rbudgetSeconds\x12\x1c\n" +
+	"\tprotocols\x18\x03 \x03(\tR\tprotocols\"\xf2\x03\n" +
+	"\x19ProposeComparisonResponse\x12\x1f\n" +
+	"\vcampaign_id\x18\x01 \x01(\tR\n" +
+	"campaignId\x12\x12\n" +
+	"\x04plan\x18\x02 \x01(\tR\x04plan\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12%\n" +
+	"\x0ebudget_seconds\x18\x04 \x01(\x01R\rbudgetSeconds\x12+\n" +
+	"\x11estimated_seconds\x18\x05 \x01(\x01R\x10estimatedSeconds\x12#\n" +
+	"\rbound_seconds\x18\x06 \x01(\x01R\fboundSeconds\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\a \x01(\x03R\tsizeBytes\x12\x1e\n" +
+	"\n" +
+	"iterations\x18\b \x01(\x05R\n" +
+	"iterations\x12\x16\n" +
+	"\x06labels\x18\t \x03(\tR\x06labels\x124\n" +
+	"\x13smallest_difference\x18\n" +
+	" \x01(\x01H\x00R\x12smallestDifference\x88\x01\x01\x12\x18\n" +
+	"\adecides\x18\v \x01(\bR\adecides\x126\n" +
+	"\x17decisive_budget_seconds\x18\f \x01(\x01R\x15decisiveBudgetSeconds\x12\x1c\n" +
+	"\tsentences\x18\r \x03(\tR\tsentencesB\x16\n" +
+	"\x14_smallest_difference2\xd0\x04\n" +
 	"\x0eMeasureService\x12g\n" +
 	"\x12PreviewMeasurement\x12'.linktrial.v1.PreviewMeasurementRequest\x1a(.linktrial.v1.PreviewMeasurementResponse\x12a\n" +
 	"\x10StartMeasurement\x12%.linktrial.v1.StartMeasurementRequest\x1a&.linktrial.v1.StartMeasurementResponse\x12[\n" +
 	"\x0eGetMeasurement\x12#.linktrial.v1.GetMeasurementRequest\x1a$.linktrial.v1.GetMeasurementResponse\x12a\n" +
 	"\x10ListMeasurements\x12%.linktrial.v1.ListMeasurementsRequest\x1a&.linktrial.v1.ListMeasurementsResponse\x12L\n" +
-	"\tGetSeries\x12\x1e.linktrial.v1.GetSeriesRequest\x1a\x1f.linktrial.v1.GetSeriesResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
+	"\tGetSeries\x12\x1e.linktrial.v1.GetSeriesRequest\x1a\x1f.linktrial.v1.GetSeriesResponse\x12d\n" +
+	"\x11ProposeComparison\x12&.linktrial.v1.ProposeComparisonRequest\x1a'.linktrial.v1.ProposeComparisonResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
 	file_linktrial_v1_measure_proto_rawDescOnce sync.Once
@@ -1691,7 +1919,7 @@ func file_linktrial_v1_measure_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_measure_proto_rawDescData
 }
 
-var file_linktrial_v1_measure_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_linktrial_v1_measure_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_linktrial_v1_measure_proto_goTypes = []any{
 	(*LinkChoice)(nil),                 // 0: linktrial.v1.LinkChoice
 	(*PreviewMeasurementRequest)(nil),  // 1: linktrial.v1.PreviewMeasurementRequest
@@ -1713,27 +1941,29 @@ var file_linktrial_v1_measure_proto_goTypes = []any{
 	(*GetSeriesRequest)(nil),           // 17: linktrial.v1.GetSeriesRequest
 	(*GetSeriesResponse)(nil),          // 18: linktrial.v1.GetSeriesResponse
 	(*SeriesPoint)(nil),                // 19: linktrial.v1.SeriesPoint
-	(*Problem)(nil),                    // 20: linktrial.v1.Problem
-	(*timestamppb.Timestamp)(nil),      // 21: google.protobuf.Timestamp
+	(*ProposeComparisonRequest)(nil),   // 20: linktrial.v1.ProposeComparisonRequest
+	(*ProposeComparisonResponse)(nil),  // 21: linktrial.v1.ProposeComparisonResponse
+	(*Problem)(nil),                    // 22: linktrial.v1.Problem
+	(*timestamppb.Timestamp)(nil),      // 23: google.protobuf.Timestamp
 }
 var file_linktrial_v1_measure_proto_depIdxs = []int32{
 	0,  // 0: linktrial.v1.PreviewMeasurementRequest.link:type_name -> linktrial.v1.LinkChoice
 	3,  // 1: linktrial.v1.PreviewMeasurementResponse.plan:type_name -> linktrial.v1.MeasurementPlan
 	0,  // 2: linktrial.v1.StartMeasurementRequest.link:type_name -> linktrial.v1.LinkChoice
 	3,  // 3: linktrial.v1.StartMeasurementResponse.plan:type_name -> linktrial.v1.MeasurementPlan
-	20, // 4: linktrial.v1.StartMeasurementResponse.problems:type_name -> linktrial.v1.Problem
+	22, // 4: linktrial.v1.StartMeasurementResponse.problems:type_name -> linktrial.v1.Problem
 	6,  // 5: linktrial.v1.GetMeasurementRequest.thresholds:type_name -> linktrial.v1.MeasureThresholds
-	21, // 6: linktrial.v1.GetMeasurementResponse.started:type_name -> google.protobuf.Timestamp
+	23, // 6: linktrial.v1.GetMeasurementResponse.started:type_name -> google.protobuf.Timestamp
 	9,  // 7: linktrial.v1.GetMeasurementResponse.values:type_name -> linktrial.v1.MeasuredValue
 	10, // 8: linktrial.v1.GetMeasurementResponse.uses:type_name -> linktrial.v1.JudgedUse
 	12, // 9: linktrial.v1.GetMeasurementResponse.positions:type_name -> linktrial.v1.MeasuredPosition
 	11, // 10: linktrial.v1.JudgedUse.checks:type_name -> linktrial.v1.JudgedCheck
 	16, // 11: linktrial.v1.ListMeasurementsResponse.measurements:type_name -> linktrial.v1.Measurement
 	15, // 12: linktrial.v1.ListMeasurementsResponse.thresholds:type_name -> linktrial.v1.ThresholdRange
-	21, // 13: linktrial.v1.Measurement.created:type_name -> google.protobuf.Timestamp
+	23, // 13: linktrial.v1.Measurement.created:type_name -> google.protobuf.Timestamp
 	6,  // 14: linktrial.v1.GetSeriesRequest.thresholds:type_name -> linktrial.v1.MeasureThresholds
 	19, // 15: linktrial.v1.GetSeriesResponse.points:type_name -> linktrial.v1.SeriesPoint
-	21, // 16: linktrial.v1.SeriesPoint.started:type_name -> google.protobuf.Timestamp
+	23, // 16: linktrial.v1.SeriesPoint.started:type_name -> google.protobuf.Timestamp
 	10, // 17: linktrial.v1.SeriesPoint.uses:type_name -> linktrial.v1.JudgedUse
 	9,  // 18: linktrial.v1.SeriesPoint.values:type_name -> linktrial.v1.MeasuredValue
 	12, // 19: linktrial.v1.SeriesPoint.positions:type_name -> linktrial.v1.MeasuredPosition
@@ -1742,13 +1972,15 @@ var file_linktrial_v1_measure_proto_depIdxs = []int32{
 	7,  // 22: linktrial.v1.MeasureService.GetMeasurement:input_type -> linktrial.v1.GetMeasurementRequest
 	13, // 23: linktrial.v1.MeasureService.ListMeasurements:input_type -> linktrial.v1.ListMeasurementsRequest
 	17, // 24: linktrial.v1.MeasureService.GetSeries:input_type -> linktrial.v1.GetSeriesRequest
-	2,  // 25: linktrial.v1.MeasureService.PreviewMeasurement:output_type -> linktrial.v1.PreviewMeasurementResponse
-	5,  // 26: linktrial.v1.MeasureService.StartMeasurement:output_type -> linktrial.v1.StartMeasurementResponse
-	8,  // 27: linktrial.v1.MeasureService.GetMeasurement:output_type -> linktrial.v1.GetMeasurementResponse
-	14, // 28: linktrial.v1.MeasureService.ListMeasurements:output_type -> linktrial.v1.ListMeasurementsResponse
-	18, // 29: linktrial.v1.MeasureService.GetSeries:output_type -> linktrial.v1.GetSeriesResponse
-	25, // [25:30] is the sub-list for method output_type
-	20, // [20:25] is the sub-list for method input_type
+	20, // 25: linktrial.v1.MeasureService.ProposeComparison:input_type -> linktrial.v1.ProposeComparisonRequest
+	2,  // 26: linktrial.v1.MeasureService.PreviewMeasurement:output_type -> linktrial.v1.PreviewMeasurementResponse
+	5,  // 27: linktrial.v1.MeasureService.StartMeasurement:output_type -> linktrial.v1.StartMeasurementResponse
+	8,  // 28: linktrial.v1.MeasureService.GetMeasurement:output_type -> linktrial.v1.GetMeasurementResponse
+	14, // 29: linktrial.v1.MeasureService.ListMeasurements:output_type -> linktrial.v1.ListMeasurementsResponse
+	18, // 30: linktrial.v1.MeasureService.GetSeries:output_type -> linktrial.v1.GetSeriesResponse
+	21, // 31: linktrial.v1.MeasureService.ProposeComparison:output_type -> linktrial.v1.ProposeComparisonResponse
+	26, // [26:32] is the sub-list for method output_type
+	20, // [20:26] is the sub-list for method input_type
 	20, // [20:20] is the sub-list for extension type_name
 	20, // [20:20] is the sub-list for extension extendee
 	0,  // [0:20] is the sub-list for field type_name
@@ -1764,13 +1996,14 @@ func file_linktrial_v1_measure_proto_init() {
 	file_linktrial_v1_measure_proto_msgTypes[8].OneofWrappers = []any{}
 	file_linktrial_v1_measure_proto_msgTypes[9].OneofWrappers = []any{}
 	file_linktrial_v1_measure_proto_msgTypes[19].OneofWrappers = []any{}
+	file_linktrial_v1_measure_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_measure_proto_rawDesc), len(file_linktrial_v1_measure_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

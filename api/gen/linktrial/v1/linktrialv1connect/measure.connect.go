@@ -50,6 +50,9 @@ const (
 	// MeasureServiceGetSeriesProcedure is the fully-qualified name of the MeasureService's GetSeries
 	// RPC.
 	MeasureServiceGetSeriesProcedure = "/linktrial.v1.MeasureService/GetSeries"
+	// MeasureServiceProposeComparisonProcedure is the fully-qualified name of the MeasureService's
+	// ProposeComparison RPC.
+	MeasureServiceProposeComparisonProcedure = "/linktrial.v1.MeasureService/ProposeComparison"
 )
 
 // MeasureServiceClient is a client for the linktrial.v1.MeasureService service.
@@ -68,6 +71,9 @@ type MeasureServiceClient interface {
 	// GetSeries tells what was measured while somebody moved, by the capacities of a
 	// measurement, and judges it.
 	GetSeries(context.Context, *connect.Request[v1.GetSeriesRequest]) (*connect.Response[v1.GetSeriesResponse], error)
+	// ProposeComparison composes a plan that compares protocols over the link of a measurement,
+	// and tells beforehand what it can decide. It starts nothing: StartPlan takes the text.
+	ProposeComparison(context.Context, *connect.Request[v1.ProposeComparisonRequest]) (*connect.Response[v1.ProposeComparisonResponse], error)
 }
 
 // NewMeasureServiceClient constructs a client for the linktrial.v1.MeasureService service. By
@@ -111,6 +117,12 @@ func NewMeasureServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(measureServiceMethods.ByName("GetSeries")),
 			connect.WithClientOptions(opts...),
 		),
+		proposeComparison: connect.NewClient[v1.ProposeComparisonRequest, v1.ProposeComparisonResponse](
+			httpClient,
+			baseURL+MeasureServiceProposeComparisonProcedure,
+			connect.WithSchema(measureServiceMethods.ByName("ProposeComparison")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -121,6 +133,7 @@ type measureServiceClient struct {
 	getMeasurement     *connect.Client[v1.GetMeasurementRequest, v1.GetMeasurementResponse]
 	listMeasurements   *connect.Client[v1.ListMeasurementsRequest, v1.ListMeasurementsResponse]
 	getSeries          *connect.Client[v1.GetSeriesRequest, v1.GetSeriesResponse]
+	proposeComparison  *connect.Client[v1.ProposeComparisonRequest, v1.ProposeComparisonResponse]
 }
 
 // PreviewMeasurement calls linktrial.v1.MeasureService.PreviewMeasurement.
@@ -148,6 +161,11 @@ func (c *measureServiceClient) GetSeries(ctx context.Context, req *connect.Reque
 	return c.getSeries.CallUnary(ctx, req)
 }
 
+// ProposeComparison calls linktrial.v1.MeasureService.ProposeComparison.
+func (c *measureServiceClient) ProposeComparison(ctx context.Context, req *connect.Request[v1.ProposeComparisonRequest]) (*connect.Response[v1.ProposeComparisonResponse], error) {
+	return c.proposeComparison.CallUnary(ctx, req)
+}
+
 // MeasureServiceHandler is an implementation of the linktrial.v1.MeasureService service.
 type MeasureServiceHandler interface {
 	// PreviewMeasurement tells what a measurement of the connected nodes would be, and starts
@@ -164,6 +182,9 @@ type MeasureServiceHandler interface {
 	// GetSeries tells what was measured while somebody moved, by the capacities of a
 	// measurement, and judges it.
 	GetSeries(context.Context, *connect.Request[v1.GetSeriesRequest]) (*connect.Response[v1.GetSeriesResponse], error)
+	// ProposeComparison composes a plan that compares protocols over the link of a measurement,
+	// and tells beforehand what it can decide. It starts nothing: StartPlan takes the text.
+	ProposeComparison(context.Context, *connect.Request[v1.ProposeComparisonRequest]) (*connect.Response[v1.ProposeComparisonResponse], error)
 }
 
 // NewMeasureServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -203,6 +224,12 @@ func NewMeasureServiceHandler(svc MeasureServiceHandler, opts ...connect.Handler
 		connect.WithSchema(measureServiceMethods.ByName("GetSeries")),
 		connect.WithHandlerOptions(opts...),
 	)
+	measureServiceProposeComparisonHandler := connect.NewUnaryHandler(
+		MeasureServiceProposeComparisonProcedure,
+		svc.ProposeComparison,
+		connect.WithSchema(measureServiceMethods.ByName("ProposeComparison")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/linktrial.v1.MeasureService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case MeasureServicePreviewMeasurementProcedure:
@@ -215,6 +242,8 @@ func NewMeasureServiceHandler(svc MeasureServiceHandler, opts ...connect.Handler
 			measureServiceListMeasurementsHandler.ServeHTTP(w, r)
 		case MeasureServiceGetSeriesProcedure:
 			measureServiceGetSeriesHandler.ServeHTTP(w, r)
+		case MeasureServiceProposeComparisonProcedure:
+			measureServiceProposeComparisonHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -242,4 +271,8 @@ func (UnimplementedMeasureServiceHandler) ListMeasurements(context.Context, *con
 
 func (UnimplementedMeasureServiceHandler) GetSeries(context.Context, *connect.Request[v1.GetSeriesRequest]) (*connect.Response[v1.GetSeriesResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.MeasureService.GetSeries is not implemented"))
+}
+
+func (UnimplementedMeasureServiceHandler) ProposeComparison(context.Context, *connect.Request[v1.ProposeComparisonRequest]) (*connect.Response[v1.ProposeComparisonResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.MeasureService.ProposeComparison is not implemented"))
 }

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/measure.proto.
  */
 export const file_linktrial_v1_measure: GenFile = /*@__PURE__*/
-  fileDesc("ChpsaW5rdHJpYWwvdjEvbWVhc3VyZS5wcm90bxIMbGlua3RyaWFsLnYxIkwKCkxpbmtDaG9pY2USDQoFcmFkaW8YASABKAkSEAoIdG9wb2xvZ3kYAiABKAkSDgoGc2VhcmNoGAMgASgJEg0KBXRyYWNrGAQgASgIIkMKGVByZXZpZXdNZWFzdXJlbWVudFJlcXVlc3QSJgoEbGluaxgBIAEoCzIYLmxpbmt0cmlhbC52MS5MaW5rQ2hvaWNlIkkKGlByZXZpZXdNZWFzdXJlbWVudFJlc3BvbnNlEisKBHBsYW4YASABKAsyHS5saW5rdHJpYWwudjEuTWVhc3VyZW1lbnRQbGFuIpUBCg9NZWFzdXJlbWVudFBsYW4SDQoFcmFkaW8YASABKAkSEAoIdG9wb2xvZ3kYAiABKAkSEAoIcmF0ZV9icHMYAyABKAESFQoNYm91bmRfc2Vjb25kcxgEIAEoARIUCgxwYXJ0X3NlY29uZHMYBSABKAESFAoMcmVzdF9mb2xsb3dzGAYgASgIEgwKBHRleHQYByABKAkiQQoXU3RhcnRNZWFzdXJlbWVudFJlcXVlc3QSJgoEbGluaxgBIAEoCzIYLmxpbmt0cmlhbC52MS5MaW5rQ2hvaWNlIpYBChhTdGFydE1lYXN1cmVtZW50UmVzcG9uc2USKwoEcGxhbhgBIAEoCzIdLmxpbmt0cmlhbC52MS5NZWFzdXJlbWVudFBsYW4SEwoLY2FtcGFpZ25faWQYAiABKAkSDwoHcnVuX2lkcxgDIAMoCRInCghwcm9ibGVtcxgEIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtIvECChFNZWFzdXJlVGhyZXNob2xkcxIWCgl2b2ljZV9tb3MYASABKAFIAIgBARIbCg52b2ljZV9kZWxheV9tcxgCIAEoAUgBiAEBEhYKCWNoYXRfbG9zcxgDIAEoAUgCiAEBEhoKDWNoYXRfZGVsYXlfbXMYBCABKAFIA4gBARIaCg1waWN0dXJlX2J5dGVzGAUgASgBSASIAQESHAoPcGljdHVyZV9zZWNvbmRzGAYgASgBSAWIAQESFwoKZmlsZV9ieXRlcxgHIAEoAUgGiAEBEhkKDGZpbGVfc2Vjb25kcxgIIAEoAUgHiAEBQgwKCl92b2ljZV9tb3NCEQoPX3ZvaWNlX2RlbGF5X21zQgwKCl9jaGF0X2xvc3NCEAoOX2NoYXRfZGVsYXlfbXNCEAoOX3BpY3R1cmVfYnl0ZXNCEgoQX3BpY3R1cmVfc2Vjb25kc0INCgtfZmlsZV9ieXRlc0IPCg1fZmlsZV9zZWNvbmRzImEKFUdldE1lYXN1cmVtZW50UmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIzCgp0aHJlc2hvbGRzGAIgASgLMh8ubGlua3RyaWFsLnYxLk1lYXN1cmVUaHJlc2hvbGRzItkDChZHZXRNZWFzdXJlbWVudFJlc3BvbnNlEhMKC2NhbXBhaWduX2lkGAEgASgJEhoKEnNlYXJjaF9jYW1wYWlnbl9pZBgCIAEoCRINCgVlbmRlZBgDIAEoCBIUCgxyZXN0X21pc3NpbmcYBCABKAgSDQoFcmFkaW8YBSABKAkSEAoIdG9wb2xvZ3kYBiABKAkSDQoFcGxhY2UYByABKAkSKwoHc3RhcnRlZBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoGdmFsdWVzGAkgAygLMhsubGlua3RyaWFsLnYxLk1lYXN1cmVkVmFsdWUSJQoEdXNlcxgKIAMoCzIXLmxpbmt0cmlhbC52MS5KdWRnZWRVc2USMQoJcG9zaXRpb25zGAsgAygLMh4ubGlua3RyaWFsLnYxLk1lYXN1cmVkUG9zaXRpb24SDAoEdGV4dBgMIAEoCRILCgNjc3YYDSABKAkSCwoDa21sGA4gASgJEg8KB3BhcnRpYWwYDyABKAgSHAoPZGlzdGFuY2VfbWV0cmVzGFAgASgBSACIAQESGgoSY2hhbmdlZF90aHJlc2hvbGRzGFEgAygJQhIKEF9kaXN0YW5jZV9tZXRyZXMigwEKDU1lYXN1cmVkVmFsdWUSDQoFZ3JvdXAYASABKAkSDgoGbWV0cmljGAIgASgJEgsKA3dheRgDIAEoCRISCgV2YWx1ZRgEIAEoAUgAiAEBEgwKBHVuaXQYBSABKAkSDAoEdGV4dBgGIAEoCRIMCgRub3RlGAcgASgJQggKBl92YWx1ZSJrCglKdWRnZWRVc2USDAoEbmFtZRgBIAEoCRIPCgdvdXRjb21lGAIgASgJEikKBmNoZWNrcxgDIAMoCzIZLmxpbmt0cmlhbC52MS5KdWRnZWRDaGVjaxIUCgxub3RfbWVhc3VyZWQYBCADKAkiLAoLSnVkZ2VkQ2hlY2sSDwoHb3V0Y29tZRgBIAEoCRIMCgR0ZXh0GAIgASgJIkUKEE1lYXN1cmVkUG9zaXRpb24SDAoEcm9sZRgBIAEoCRIQCghsYXRpdHVkZRgCIAEoARIRCglsb25naXR1ZGUYAyABKAEiGQoXTGlzdE1lYXN1cmVtZW50c1JlcXVlc3QifQoYTGlzdE1lYXN1cmVtZW50c1Jlc3BvbnNlEi8KDG1lYXN1cmVtZW50cxgBIAMoCzIZLmxpbmt0cmlhbC52MS5NZWFzdXJlbWVudBIwCgp0aHJlc2hvbGRzGFAgAygLMhwubGlua3RyaWFsLnYxLlRocmVzaG9sZFJhbmdlIpEBCg5UaHJlc2hvbGRSYW5nZRILCgNrZXkYASABKAkSDQoFbGFiZWwYAiABKAkSFQoNZGVmYXVsdF92YWx1ZRgDIAEoARIOCgZsb3dlc3QYBCABKAESDwoHaGlnaGVzdBgFIAEoARIOCgZib3VuZHMYBiABKAkSDAoEdW5pdBgHIAEoCRINCgVzY2FsZRgIIAEoASKfAQoLTWVhc3VyZW1lbnQSEwoLY2FtcGFpZ25faWQYASABKAkSKwoHY3JlYXRlZBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmFkaW9zGAMgAygJEhIKCnRvcG9sb2dpZXMYBCADKAkSDQoFcGxhY2UYBSABKAkSDQoFZW5kZWQYBiABKAgSDAoEcGFydBgHIAEoCSJrChBHZXRTZXJpZXNSZXF1ZXN0EhMKC2NhbXBhaWduX2lkGAEgASgJEjMKCnRocmVzaG9sZHMYAiABKAsyHy5saW5rdHJpYWwudjEuTWVhc3VyZVRocmVzaG9sZHMSDQoFZmlyc3QYAyABKAkiigEKEUdldFNlcmllc1Jlc3BvbnNlEhMKC2NhbXBhaWduX2lkGAEgASgJEikKBnBvaW50cxgCIAMoCzIZLmxpbmt0cmlhbC52MS5TZXJpZXNQb2ludBILCgNjdXQYAyABKAgSDgoGbW92aW5nGAQgASgJEgsKA2NzdhgFIAEoCRILCgNrbWwYBiABKAkiuQIKC1Nlcmllc1BvaW50EhMKC2NhbXBhaWduX2lkGAEgASgJEisKB3N0YXJ0ZWQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVuZGVkGAMgASgIEg8KB3BhcnRpYWwYBCABKAgSDwoHb3V0Y29tZRgFIAEoCRIlCgR1c2VzGAYgAygLMhcubGlua3RyaWFsLnYxLkp1ZGdlZFVzZRIrCgZ2YWx1ZXMYByADKAsyGy5saW5rdHJpYWwudjEuTWVhc3VyZWRWYWx1ZRIxCglwb3NpdGlvbnMYCCADKAsyHi5saW5rdHJpYWwudjEuTWVhc3VyZWRQb3NpdGlvbhIcCg9kaXN0YW5jZV9tZXRyZXMYCSABKAFIAIgBAUISChBfZGlzdGFuY2VfbWV0cmVzMuoDCg5NZWFzdXJlU2VydmljZRJnChJQcmV2aWV3TWVhc3VyZW1lbnQSJy5saW5rdHJpYWwudjEuUHJldmlld01lYXN1cmVtZW50UmVxdWVzdBooLmxpbmt0cmlhbC52MS5QcmV2aWV3TWVhc3VyZW1lbnRSZXNwb25zZRJhChBTdGFydE1lYXN1cmVtZW50EiUubGlua3RyaWFsLnYxLlN0YXJ0TWVhc3VyZW1lbnRSZXF1ZXN0GiYubGlua3RyaWFsLnYxLlN0YXJ0TWVhc3VyZW1lbnRSZXNwb25zZRJbCg5HZXRNZWFzdXJlbWVudBIjLmxpbmt0cmlhbC52MS5HZXRNZWFzdXJlbWVudFJlcXVlc3QaJC5saW5rdHJpYWwudjEuR2V0TWVhc3VyZW1lbnRSZXNwb25zZRJhChBMaXN0TWVhc3VyZW1lbnRzEiUubGlua3RyaWFsLnYxLkxpc3RNZWFzdXJlbWVudHNSZXF1ZXN0GiYubGlua3RyaWFsLnYxLkxpc3RNZWFzdXJlbWVudHNSZXNwb25zZRJMCglHZXRTZXJpZXMSHi5saW5rdHJpYWwudjEuR2V0U2VyaWVzUmVxdWVzdBofLmxpbmt0cmlhbC52MS5HZXRTZXJpZXNSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
+  fileDesc("ChpsaW5rdHJpYWwvdjEvbWVhc3VyZS5wcm90bxIMbGlua3RyaWFsLnYxIkwKCkxpbmtDaG9pY2USDQoFcmFkaW8YASABKAkSEAoIdG9wb2xvZ3kYAiABKAkSDgoGc2VhcmNoGAMgASgJEg0KBXRyYWNrGAQgASgIIkMKGVByZXZpZXdNZWFzdXJlbWVudFJlcXVlc3QSJgoEbGluaxgBIAEoCzIYLmxpbmt0cmlhbC52MS5MaW5rQ2hvaWNlIkkKGlByZXZpZXdNZWFzdXJlbWVudFJlc3BvbnNlEisKBHBsYW4YASABKAsyHS5saW5rdHJpYWwudjEuTWVhc3VyZW1lbnRQbGFuIpUBCg9NZWFzdXJlbWVudFBsYW4SDQoFcmFkaW8YASABKAkSEAoIdG9wb2xvZ3kYAiABKAkSEAoIcmF0ZV9icHMYAyABKAESFQoNYm91bmRfc2Vjb25kcxgEIAEoARIUCgxwYXJ0X3NlY29uZHMYBSABKAESFAoMcmVzdF9mb2xsb3dzGAYgASgIEgwKBHRleHQYByABKAkiQQoXU3RhcnRNZWFzdXJlbWVudFJlcXVlc3QSJgoEbGluaxgBIAEoCzIYLmxpbmt0cmlhbC52MS5MaW5rQ2hvaWNlIpYBChhTdGFydE1lYXN1cmVtZW50UmVzcG9uc2USKwoEcGxhbhgBIAEoCzIdLmxpbmt0cmlhbC52MS5NZWFzdXJlbWVudFBsYW4SEwoLY2FtcGFpZ25faWQYAiABKAkSDwoHcnVuX2lkcxgDIAMoCRInCghwcm9ibGVtcxgEIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtIvECChFNZWFzdXJlVGhyZXNob2xkcxIWCgl2b2ljZV9tb3MYASABKAFIAIgBARIbCg52b2ljZV9kZWxheV9tcxgCIAEoAUgBiAEBEhYKCWNoYXRfbG9zcxgDIAEoAUgCiAEBEhoKDWNoYXRfZGVsYXlfbXMYBCABKAFIA4gBARIaCg1waWN0dXJlX2J5dGVzGAUgASgBSASIAQESHAoPcGljdHVyZV9zZWNvbmRzGAYgASgBSAWIAQESFwoKZmlsZV9ieXRlcxgHIAEoAUgGiAEBEhkKDGZpbGVfc2Vjb25kcxgIIAEoAUgHiAEBQgwKCl92b2ljZV9tb3NCEQoPX3ZvaWNlX2RlbGF5X21zQgwKCl9jaGF0X2xvc3NCEAoOX2NoYXRfZGVsYXlfbXNCEAoOX3BpY3R1cmVfYnl0ZXNCEgoQX3BpY3R1cmVfc2Vjb25kc0INCgtfZmlsZV9ieXRlc0IPCg1fZmlsZV9zZWNvbmRzImEKFUdldE1lYXN1cmVtZW50UmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIzCgp0aHJlc2hvbGRzGAIgASgLMh8ubGlua3RyaWFsLnYxLk1lYXN1cmVUaHJlc2hvbGRzItkDChZHZXRNZWFzdXJlbWVudFJlc3BvbnNlEhMKC2NhbXBhaWduX2lkGAEgASgJEhoKEnNlYXJjaF9jYW1wYWlnbl9pZBgCIAEoCRINCgVlbmRlZBgDIAEoCBIUCgxyZXN0X21pc3NpbmcYBCABKAgSDQoFcmFkaW8YBSABKAkSEAoIdG9wb2xvZ3kYBiABKAkSDQoFcGxhY2UYByABKAkSKwoHc3RhcnRlZBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoGdmFsdWVzGAkgAygLMhsubGlua3RyaWFsLnYxLk1lYXN1cmVkVmFsdWUSJQoEdXNlcxgKIAMoCzIXLmxpbmt0cmlhbC52MS5KdWRnZWRVc2USMQoJcG9zaXRpb25zGAsgAygLMh4ubGlua3RyaWFsLnYxLk1lYXN1cmVkUG9zaXRpb24SDAoEdGV4dBgMIAEoCRILCgNjc3YYDSABKAkSCwoDa21sGA4gASgJEg8KB3BhcnRpYWwYDyABKAgSHAoPZGlzdGFuY2VfbWV0cmVzGFAgASgBSACIAQESGgoSY2hhbmdlZF90aHJlc2hvbGRzGFEgAygJQhIKEF9kaXN0YW5jZV9tZXRyZXMigwEKDU1lYXN1cmVkVmFsdWUSDQoFZ3JvdXAYASABKAkSDgoGbWV0cmljGAIgASgJEgsKA3dheRgDIAEoCRISCgV2YWx1ZRgEIAEoAUgAiAEBEgwKBHVuaXQYBSABKAkSDAoEdGV4dBgGIAEoCRIMCgRub3RlGAcgASgJQggKBl92YWx1ZSJrCglKdWRnZWRVc2USDAoEbmFtZRgBIAEoCRIPCgdvdXRjb21lGAIgASgJEikKBmNoZWNrcxgDIAMoCzIZLmxpbmt0cmlhbC52MS5KdWRnZWRDaGVjaxIUCgxub3RfbWVhc3VyZWQYBCADKAkiLAoLSnVkZ2VkQ2hlY2sSDwoHb3V0Y29tZRgBIAEoCRIMCgR0ZXh0GAIgASgJIkUKEE1lYXN1cmVkUG9zaXRpb24SDAoEcm9sZRgBIAEoCRIQCghsYXRpdHVkZRgCIAEoARIRCglsb25naXR1ZGUYAyABKAEiGQoXTGlzdE1lYXN1cmVtZW50c1JlcXVlc3QifQoYTGlzdE1lYXN1cmVtZW50c1Jlc3BvbnNlEi8KDG1lYXN1cmVtZW50cxgBIAMoCzIZLmxpbmt0cmlhbC52MS5NZWFzdXJlbWVudBIwCgp0aHJlc2hvbGRzGFAgAygLMhwubGlua3RyaWFsLnYxLlRocmVzaG9sZFJhbmdlIpEBCg5UaHJlc2hvbGRSYW5nZRILCgNrZXkYASABKAkSDQoFbGFiZWwYAiABKAkSFQoNZGVmYXVsdF92YWx1ZRgDIAEoARIOCgZsb3dlc3QYBCABKAESDwoHaGlnaGVzdBgFIAEoARIOCgZib3VuZHMYBiABKAkSDAoEdW5pdBgHIAEoCRINCgVzY2FsZRgIIAEoASKfAQoLTWVhc3VyZW1lbnQSEwoLY2FtcGFpZ25faWQYASABKAkSKwoHY3JlYXRlZBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmFkaW9zGAMgAygJEhIKCnRvcG9sb2dpZXMYBCADKAkSDQoFcGxhY2UYBSABKAkSDQoFZW5kZWQYBiABKAgSDAoEcGFydBgHIAEoCSJrChBHZXRTZXJpZXNSZXF1ZXN0EhMKC2NhbXBhaWduX2lkGAEgASgJEjMKCnRocmVzaG9sZHMYAiABKAsyHy5saW5rdHJpYWwudjEuTWVhc3VyZVRocmVzaG9sZHMSDQoFZmlyc3QYAyABKAkiigEKEUdldFNlcmllc1Jlc3BvbnNlEhMKC2NhbXBhaWduX2lkGAEgASgJEikKBnBvaW50cxgCIAMoCzIZLmxpbmt0cmlhbC52MS5TZXJpZXNQb2ludBILCgNjdXQYAyABKAgSDgoGbW92aW5nGAQgASgJEgsKA2NzdhgFIAEoCRILCgNrbWwYBiABKAkiuQIKC1Nlcmllc1BvaW50EhMKC2NhbXBhaWduX2lkGAEgASgJEisKB3N0YXJ0ZWQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVuZGVkGAMgASgIEg8KB3BhcnRpYWwYBCABKAgSDwoHb3V0Y29tZRgFIAEoCRIlCgR1c2VzGAYgAygLMhcubGlua3RyaWFsLnYxLkp1ZGdlZFVzZRIrCgZ2YWx1ZXMYByADKAsyGy5saW5rdHJpYWwudjEuTWVhc3VyZWRWYWx1ZRIxCglwb3NpdGlvbnMYCCADKAsyHi5saW5rdHJpYWwudjEuTWVhc3VyZWRQb3NpdGlvbhIcCg9kaXN0YW5jZV9tZXRyZXMYCSABKAFIAIgBAUISChBfZGlzdGFuY2VfbWV0cmVzIloKGFByb3Bvc2VDb21wYXJpc29uUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIWCg5idWRnZXRfc2Vjb25kcxgCIAEoARIRCglwcm90b2NvbHMYAyADKAkizQIKGVByb3Bvc2VDb21wYXJpc29uUmVzcG9uc2USEwoLY2FtcGFpZ25faWQYASABKAkSDAoEcGxhbhgCIAEoCRIMCgR0ZXh0GAMgASgJEhYKDmJ1ZGdldF9zZWNvbmRzGAQgASgBEhkKEWVzdGltYXRlZF9zZWNvbmRzGAUgASgBEhUKDWJvdW5kX3NlY29uZHMYBiABKAESEgoKc2l6ZV9ieXRlcxgHIAEoAxISCgppdGVyYXRpb25zGAggASgFEg4KBmxhYmVscxgJIAMoCRIgChNzbWFsbGVzdF9kaWZmZXJlbmNlGAogASgBSACIAQESDwoHZGVjaWRlcxgLIAEoCBIfChdkZWNpc2l2ZV9idWRnZXRfc2Vjb25kcxgMIAEoARIRCglzZW50ZW5jZXMYDSADKAlCFgoUX3NtYWxsZXN0X2RpZmZlcmVuY2Uy0AQKDk1lYXN1cmVTZXJ2aWNlEmcKElByZXZpZXdNZWFzdXJlbWVudBInLmxpbmt0cmlhbC52MS5QcmV2aWV3TWVhc3VyZW1lbnRSZXF1ZXN0GigubGlua3RyaWFsLnYxLlByZXZpZXdNZWFzdXJlbWVudFJlc3BvbnNlEmEKEFN0YXJ0TWVhc3VyZW1lbnQSJS5saW5rdHJpYWwudjEuU3RhcnRNZWFzdXJlbWVudFJlcXVlc3QaJi5saW5rdHJpYWwudjEuU3RhcnRNZWFzdXJlbWVudFJlc3BvbnNlElsKDkdldE1lYXN1cmVtZW50EiMubGlua3RyaWFsLnYxLkdldE1lYXN1cmVtZW50UmVxdWVzdBokLmxpbmt0cmlhbC52MS5HZXRNZWFzdXJlbWVudFJlc3BvbnNlEmEKEExpc3RNZWFzdXJlbWVudHMSJS5saW5rdHJpYWwudjEuTGlzdE1lYXN1cmVtZW50c1JlcXVlc3QaJi5saW5rdHJpYWwudjEuTGlzdE1lYXN1cmVtZW50c1Jlc3BvbnNlEkwKCUdldFNlcmllcxIeLmxpbmt0cmlhbC52MS5HZXRTZXJpZXNSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkdldFNlcmllc1Jlc3BvbnNlEmQKEVByb3Bvc2VDb21wYXJpc29uEiYubGlua3RyaWFsLnYxLlByb3Bvc2VDb21wYXJpc29uUmVxdWVzdBonLmxpbmt0cmlhbC52MS5Qcm9wb3NlQ29tcGFyaXNvblJlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
 
 /**
  * LinkChoice is what is measured.
@@ -827,6 +827,136 @@ export const SeriesPointSchema: GenMessage<SeriesPoint> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_measure, 19);
 
 /**
+ * @generated from message linktrial.v1.ProposeComparisonRequest
+ */
+export type ProposeComparisonRequest = Message<"linktrial.v1.ProposeComparisonRequest"> & {
+  /**
+   * of the measurement, or the beginning of it; empty: the newest that is complete
+   *
+   * @generated from field: string campaign_id = 1;
+   */
+  campaignId: string;
+
+  /**
+   * that the comparison may take; 0: 20 minutes
+   *
+   * @generated from field: double budget_seconds = 2;
+   */
+  budgetSeconds: number;
+
+  /**
+   * names of treatments; empty: those of the plan two-laptops
+   *
+   * @generated from field: repeated string protocols = 3;
+   */
+  protocols: string[];
+};
+
+/**
+ * Describes the message linktrial.v1.ProposeComparisonRequest.
+ * Use `create(ProposeComparisonRequestSchema)` to create a new message.
+ */
+export const ProposeComparisonRequestSchema: GenMessage<ProposeComparisonRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_measure, 20);
+
+/**
+ * @generated from message linktrial.v1.ProposeComparisonResponse
+ */
+export type ProposeComparisonResponse = Message<"linktrial.v1.ProposeComparisonResponse"> & {
+  /**
+   * of the measurement
+   *
+   * @generated from field: string campaign_id = 1;
+   */
+  campaignId: string;
+
+  /**
+   * its name
+   *
+   * @generated from field: string plan = 2;
+   */
+  plan: string;
+
+  /**
+   * of the plan
+   *
+   * @generated from field: string text = 3;
+   */
+  text: string;
+
+  /**
+   * @generated from field: double budget_seconds = 4;
+   */
+  budgetSeconds: number;
+
+  /**
+   * within the budget
+   *
+   * @generated from field: double estimated_seconds = 5;
+   */
+  estimatedSeconds: number;
+
+  /**
+   * where every transfer takes its limit
+   *
+   * @generated from field: double bound_seconds = 6;
+   */
+  boundSeconds: number;
+
+  /**
+   * @generated from field: int64 size_bytes = 7;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * @generated from field: int32 iterations = 8;
+   */
+  iterations: number;
+
+  /**
+   * of the protocols, for people
+   *
+   * @generated from field: repeated string labels = 9;
+   */
+  labels: string[];
+
+  /**
+   * The smallest difference that is found with 80 % chance, as a share; unset: none can be.
+   *
+   * @generated from field: optional double smallest_difference = 10;
+   */
+  smallestDifference?: number | undefined;
+
+  /**
+   * a difference of 20 % is found with 80 % chance
+   *
+   * @generated from field: bool decides = 11;
+   */
+  decides: boolean;
+
+  /**
+   * What decides one of 20 %; 0: no plan does.
+   *
+   * @generated from field: double decisive_budget_seconds = 12;
+   */
+  decisiveBudgetSeconds: number;
+
+  /**
+   * all of this for people
+   *
+   * @generated from field: repeated string sentences = 13;
+   */
+  sentences: string[];
+};
+
+/**
+ * Describes the message linktrial.v1.ProposeComparisonResponse.
+ * Use `create(ProposeComparisonResponseSchema)` to create a new message.
+ */
+export const ProposeComparisonResponseSchema: GenMessage<ProposeComparisonResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_measure, 21);
+
+/**
  * @generated from service linktrial.v1.MeasureService
  */
 export const MeasureService: GenService<{
@@ -883,6 +1013,17 @@ export const MeasureService: GenService<{
     methodKind: "unary";
     input: typeof GetSeriesRequestSchema;
     output: typeof GetSeriesResponseSchema;
+  },
+  /**
+   * ProposeComparison composes a plan that compares protocols over the link of a measurement,
+   * and tells beforehand what it can decide. It starts nothing: StartPlan takes the text.
+   *
+   * @generated from rpc linktrial.v1.MeasureService.ProposeComparison
+   */
+  proposeComparison: {
+    methodKind: "unary";
+    input: typeof ProposeComparisonRequestSchema;
+    output: typeof ProposeComparisonResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_linktrial_v1_measure, 0);
