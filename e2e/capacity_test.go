@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/internal/testkind"
@@ -20,7 +21,10 @@ sweep:
 treatments:
   - {name: capacity, protocol: probe, options: {pattern: capacity, packets: true}}
   - {name: voice, protocol: probe, options: {pattern: voip-g729}}
+  - {name: messages, protocol: probe, options: {pattern: messages, messages: 20 1024 1024 10240, message_kbit_per_second: 8}}
 probes:
+  - {treatment: messages, alone: 60s, beside: false}
+  - {treatment: messages, from: server, alone: 60s, beside: false}
   - {treatment: capacity, alone: 90s, beside: false}
   - {treatment: capacity, from: server, alone: 90s, beside: false}
   - {treatment: voice, alone: 5s}
@@ -29,8 +33,8 @@ seed: 1
 `
 
 // TestCapacityVirtual: searches find the rate of an emulated radio without frames within
-// 1 % in both directions, at the same time, and speech has its quality. The run passes its
-// audit.
+// 1 % in both directions, at the same time, speech has its quality, and messages take their
+// time on the radio to 1 ms. The run passes its audit.
 func TestCapacityVirtual(t *testing.T) {
 	testkind.OfTest(t, testkind.Exact, "runs in virtual time")
 	p := newProgram(t)
@@ -38,8 +42,8 @@ func TestCapacityVirtual(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if !strings.Contains(stdout, "\nSearch ") || !strings.Contains(stdout, "MOS") {
-		t.Errorf("no table of searches, or no quality of voice:\n%s", stdout)
+	if !strings.Contains(stdout, "\nSearch ") || !strings.Contains(stdout, "MOS") || !strings.Contains(stdout, "\nmessages, client → server, alone ") {
+		t.Errorf("no table of searches or of messages, or no quality of voice:\n%s", stdout)
 	}
 	runs := p.exported().Runs
 	if len(runs) != 2 {
@@ -55,11 +59,13 @@ func TestCapacityVirtual(t *testing.T) {
 					t.Errorf("%s: %+v", trial.Treatment, probe)
 					continue
 				}
-				if probe.Treatment != "capacity" {
-					continue
+				switch probe.Treatment {
+				case "capacity":
+					searches++
+					expectFound(t, probe.Metrics.Capacity, want)
+				case "messages":
+					expectMessages(t, probe.Metrics.Messages, run.Sheet.Network.Links[0].Delay, want)
 				}
-				searches++
-				expectFound(t, probe.Metrics.Capacity, want)
 			}
 		}
 	}
@@ -88,5 +94,25 @@ func expectFound(t *testing.T, c *contract.Capacity, want float64) {
 	}
 	if c.End != contract.CapacityFound || c.LargestPayloadBytes != 1472 || c.HeldReceived != c.HeldSent {
 		t.Errorf("%+v", c)
+	}
+}
+
+// expectMessages holds messages to a radio without losses.
+func expectMessages(t *testing.T, all []contract.MessagesOfSize, delay time.Duration, bps float64) {
+	t.Helper()
+	if len(all) != 3 {
+		t.Errorf("messages of %d sizes", len(all))
+	}
+	for _, m := range all {
+		want := delay + time.Duration(float64(8*(m.Bytes+28*m.Packets))/bps*1e9)
+		if m.Sent < 4 || m.Delivered != m.Sent || m.Time == nil {
+			t.Errorf("%+v", m)
+			continue
+		}
+		for _, ns := range []int64{m.Time.MinNS, m.Time.P50NS, m.Time.P95NS, m.Time.MaxNS} {
+			if off := time.Duration(ns) - want; off.Abs() > time.Millisecond {
+				t.Errorf("%d bytes took %s, the radio needs %s", m.Bytes, time.Duration(ns), want)
+			}
+		}
 	}
 }

@@ -30,7 +30,7 @@ func TestMeasure(t *testing.T) {
 	if took := time.Since(begun); took > 2*time.Minute {
 		t.Errorf("took %s", took)
 	}
-	for _, use := range []string{"voice", "chat and positions", "pictures", "files"} {
+	for _, use := range []string{"voice", "chat and positions", "chat while a file is sent", "pictures", "files"} {
 		if !strings.Contains(strings.Join(strings.Fields(page), " "), use+" YES") {
 			t.Errorf("not good enough for %s:\n%s", use, page)
 		}
@@ -41,6 +41,10 @@ func TestMeasure(t *testing.T) {
 		// 128 bytes at 2 Mbit/s take 0.5 ms.
 		expectMeasured(t, file, "small packets, idle link", "delay, median", way, 30.5, 1)
 		expectMeasured(t, file, "small packets, idle link", "loss", way, 0, 0)
+		expectMeasured(t, file, "messages, idle link", "delivered of 10 KiB", way, 100, 0)
+		// 1024 bytes and their headers take 4.2 ms, and 10240 in 9 packets 42 ms.
+		expectMeasured(t, file, "messages, idle link", "time of 1 KiB, median", way, 34.2, 1)
+		expectMeasured(t, file, "messages, idle link", "time of 10 KiB, median", way, 72, 2)
 	}
 	if again := p.must("measure", "--show", ""); again != page {
 		t.Errorf("the newest measurement is\n%s\nafter\n%s", again, page)

@@ -117,6 +117,7 @@ func (n *node) holdRadio(flows []*flow, report *radiocontrol.Report, opened time
 		if f.probe { // both ends of an emulated radio have one clock
 			f.invalidate(credible.Early(n.sheet.Network, &x, r.Probe))
 			f.invalidate(credible.Capacity(n.sheet.Network, &x, r.Probe))
+			f.invalidate(credible.Messages(n.sheet.Network, &x, r.Probe))
 		}
 	}
 	n.holdCounts(flows, report.Traffic)

@@ -8,7 +8,7 @@ import "embed"
 
 // Go is the harness, and the packages that it imports except internal/unit.
 //
-//go:embed contract/capacity.go contract/doc.go contract/event.go contract/metric.go contract/manifest.go contract/parameters.go contract/probe.go contract/wire.go
+//go:embed contract/capacity.go contract/doc.go contract/event.go contract/metric.go contract/manifest.go contract/messages.go contract/parameters.go contract/probe.go contract/wire.go
 //go:embed harness/client.go harness/doc.go harness/driver.go harness/events.go harness/main.go harness/mark.go harness/packets.go
 //go:embed harness/payload.go harness/pump.go harness/relay.go harness/sampler.go harness/server.go
 var Go embed.FS

@@ -24,6 +24,13 @@ func Probe(p *contract.ProbeMetrics, elapsed time.Duration, t *Tolerance) *Fault
 	case p.Capacity != nil && time.Duration(p.Capacity.SearchNS+p.Capacity.HeldNS) > elapsed+t.Of(elapsed):
 		return fault(journal.ReasonLongerThanRun, "the driver reports a search of %s and packets held for %s, the probe ran for %s",
 			show(time.Duration(p.Capacity.SearchNS)), show(time.Duration(p.Capacity.HeldNS)), show(elapsed))
+	case p.Delay != nil:
+		for _, m := range p.Messages {
+			if m.Time != nil && time.Duration(m.Time.MaxNS-p.Delay.MinNS) > elapsed+t.Of(elapsed) {
+				return fault(journal.ReasonLongerThanRun, "the driver reports a message of %d bytes that took %s, and delays from %s on, the probe ran for %s",
+					m.Bytes, time.Duration(m.Time.MaxNS), time.Duration(p.Delay.MinNS), show(elapsed))
+			}
+		}
 	}
 	return nil
 }
@@ -82,6 +89,35 @@ func Early(n *radio.Network, f *Flow, p *contract.ProbeMetrics) *Fault {
 	slack := radioSlack + part(least, radioShare) + time.Duration(p.ClockStepNS)
 	if shortest := time.Duration(p.Delay.MinNS); shortest < least-slack {
 		return fault(journal.ReasonFasterThanRadio, "the driver reports a delay of %s, the emulated radios need %s for an empty packet", shortest, least)
+	}
+	return nil
+}
+
+// Messages holds the times of a probe's messages against the least that the emulated radios
+// on its way need for all packets of one: the slowest hop for all of them, each other hop for
+// the smallest. Both ends must have one clock.
+func Messages(n *radio.Network, f *Flow, p *contract.ProbeMetrics) *Fault {
+	if n == nil || p == nil {
+		return nil
+	}
+	route := n.Route(f.From, f.To)
+	for _, m := range p.Messages {
+		if m.Time == nil {
+			continue
+		}
+		least, slowest := time.Duration(0), time.Duration(0)
+		for i := 1; i < len(route); i++ {
+			if h := hopOf(n, route[i-1], route[i]); h.rate > 0 {
+				one := h.packet(n, headerBytes+udpHeader+int(m.Bytes/m.Packets))
+				least += h.delay + one
+				slowest = max(slowest, h.payload(n, m.Bytes)-one)
+			}
+		}
+		least += slowest
+		slack := radioSlack + part(least, radioShare) + time.Duration(p.ClockStepNS)
+		if took := time.Duration(m.Time.MinNS); took < least-slack {
+			return fault(journal.ReasonFasterThanRadio, "the driver reports a message of %d bytes that took %s, the emulated radios need %s", m.Bytes, took, least)
+		}
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"protocols/tcp/socket/":    {"protocols/contract", "protocols/harness", "protocols/tcp/bpf", "internal/"},
 	"protocols/quic/":          {"protocols/contract", "protocols/harness", "protocols/protocoltest", "internal/"},
 	"protocols/probe/":         {"protocols/contract", "protocols/harness", "protocols/probe/", "protocols/protocoltest", "internal/"},
-	"protocols/probe/pattern/": {"internal/"},
+	"protocols/probe/pattern/": {"protocols/contract", "internal/"},
 	"protocols/probe/wire/":    {"protocols/contract", "internal/"},
 	"protocols/probe/measure/": {"protocols/contract", "protocols/probe/wire", "internal/"},
 	"protocols/probe/search/":  {"protocols/contract", "protocols/probe/wire", "internal/"},

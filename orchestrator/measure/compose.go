@@ -87,42 +87,6 @@ func ratedBPS(p *radio.Profile) float64 {
 	return 0
 }
 
-// pace is how long each step of a measurement lasts.
-type pace struct {
-	search, relayed time.Duration // bound of one search, and of one over a relay
-	idle            time.Duration
-	perSecond       int // packets of the constant probe
-	payload         int // bytes of one
-	voice, transfer time.Duration
-	connect, limit  time.Duration // of a transfer, from its connection on
-}
-
-// paces are those from a rate on, in bit/s, the fastest first. The constant probe takes at
-// most 7 % of the rate, and has enough packets that none lost bounds the loss below 5 %
-// (Wilson's interval of 0 of 73). Bounds of searches are those of docs/probes.md, but for
-// relays at low rates: there a search that is cut short leaves time for the rest.
-var paces = []struct {
-	fromBPS float64
-	pace
-}{
-	{2e6, pace{search: 20 * time.Second, relayed: 20 * time.Second, idle: 8 * time.Second, perSecond: 20, payload: 100, voice: 10 * time.Second, transfer: 8 * time.Second, connect: 3 * time.Second, limit: 20 * time.Second}},
-	{256e3, pace{search: 45 * time.Second, relayed: 90 * time.Second, idle: 10 * time.Second, perSecond: 10, payload: 100, voice: 15 * time.Second, transfer: 15 * time.Second, connect: 5 * time.Second, limit: 45 * time.Second}},
-	{64e3, pace{search: 90 * time.Second, relayed: 120 * time.Second, idle: 20 * time.Second, perSecond: 4, payload: 40, voice: 20 * time.Second, transfer: 25 * time.Second, connect: 10 * time.Second, limit: time.Minute}},
-	{0, pace{search: 2 * time.Minute, relayed: 160 * time.Second, idle: 40 * time.Second, perSecond: 2, payload: 40, voice: 20 * time.Second, transfer: 30 * time.Second, connect: 10 * time.Second, limit: time.Minute}},
-}
-
-func (l Link) pace() pace {
-	for _, p := range paces {
-		if l.RateBPS >= p.fromBPS {
-			if l.Relay {
-				p.search = p.relayed
-			}
-			return p.pace
-		}
-	}
-	return paces[len(paces)-1].pace
-}
-
 // From which rate of one way on, in bit/s, speech is measured: G.711 (80 kbit/s with headers
 // of IP and UDP) where both directions take at most 40 % of a shared medium; G.729, of which
 // g729BPS is the rate with headers, in both directions at once, else one after the other, as
@@ -144,17 +108,6 @@ type Plan struct {
 // the loss below 5 %.
 const trackPackets = 80
 
-// trialOverhead is reckoned for each trial beside its own time: drivers that start, the
-// second in which late packets are awaited, and the report over a slow way.
-func (p pace) trialOverhead() time.Duration {
-	if p.fast() {
-		return 2 * time.Second
-	}
-	return 3 * time.Second
-}
-
-func (p pace) fast() bool { return p.connect < 5*time.Second }
-
 // composer collects a plan.
 type composer struct {
 	treatments, probes []string
@@ -175,6 +128,8 @@ const (
 	idle                        = "idle"
 	voiceG711, voiceG729        = "voice-g711", "voice-g729"
 	voiceThere, voiceBack       = "voice-g729-there", "voice-g729-back"
+	messages                    = "messages"
+	messagesThere, messagesBack = "messages-there", "messages-back"
 	tcp, haul                   = "tcp-cubic", "haul"
 )
 
@@ -188,10 +143,13 @@ func Compose(l Link, part Part, search string) Plan {
 		c.probe(capacityBack, "Capacity, back", "pattern: capacity", p.search, false, radio.RoleServer)
 	}
 	if part == Track {
-		p.idle, p.voice = trackPackets*time.Second/time.Duration(p.perSecond), p.voice/2
+		p.idle, p.voice = time.Duration(trackPackets/p.perSecond*float64(time.Second)), p.voice/2
 	}
 	if part != Search {
 		c.idle(p)
+		if part != Track {
+			c.messages(l, p)
+		}
 		c.voice(l, p)
 	}
 	flows := ""
@@ -223,7 +181,30 @@ sample_interval: 500ms
 // idle adds the constant probe, in both directions at once: it is no load. It also
 // accompanies the transfers.
 func (c *composer) idle(p pace) {
-	c.probe(idle, "Small packets", fmt.Sprintf("pattern: constant, packets_per_second: %d, packet: %d B", p.perSecond, p.payload), p.idle, true, radio.RoleClient, radio.RoleServer)
+	c.probe(idle, "Small packets", fmt.Sprintf("pattern: constant, packets_per_second: %g, packet: %d B", p.perSecond, p.payload), p.idle, true, radio.RoleClient, radio.RoleServer)
+}
+
+// Messages: five times those that are one packet, and then a long one, which takes most of
+// the time. From messagesAtOnceFrom on, in bit/s, both ways have them at once. Their rate in
+// bit/s is bounded: more of them would tell no more.
+const (
+	messageSizes       = "20 100 1024 20 100 1024 20 100 1024 20 100 1024 20 100 1024 10240"
+	messagesAtOnceFrom = 256e3
+	leastMessageBPS    = 500
+	mostMessageBPS     = 400e3
+)
+
+// messages adds messages at a rate that leaves the link idle in between.
+func (c *composer) messages(l Link, p pace) {
+	bps := min(max(p.messageShare*l.RateBPS, leastMessageBPS), mostMessageBPS)
+	options := fmt.Sprintf("pattern: messages, messages: %q, message_kbit_per_second: %.4g", messageSizes, bps/1e3)
+	if l.RateBPS >= messagesAtOnceFrom {
+		c.probe(messages, "Messages", options, p.messages, false, radio.RoleClient, radio.RoleServer)
+		return
+	}
+	c.probe(messagesThere, "Messages, there", options, p.messages, false, radio.RoleClient)
+	// Two treatments must differ; messages have no spurts.
+	c.probe(messagesBack, "Messages, back", options+", talk: 2s", p.messages, false, radio.RoleServer)
 }
 
 // voice adds speech without pauses, which has more packets to judge by.

@@ -72,7 +72,15 @@ func TestPlansAreBounded(t *testing.T) {
 						want = append(want, "capacity-there", "capacity-back")
 					}
 					if part != measure.Search {
-						want = append(append(want, "idle"), x.voice...)
+						want = append(want, "idle")
+						switch {
+						case part == measure.Track:
+						case x.bps >= 256e3:
+							want = append(want, "messages")
+						default:
+							want = append(want, "messages-there", "messages-back")
+						}
+						want = append(want, x.voice...)
 					}
 					if part == measure.Whole || part == measure.Rest {
 						want = append(want, "tcp-cubic", "haul")

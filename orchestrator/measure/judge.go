@@ -24,8 +24,8 @@ type Thresholds struct {
 	VoiceMOS float64
 	// VoiceDelayMS is at most the 95th percentile of the one-way delay: 400 ms, by G.114.
 	VoiceDelayMS float64
-	// ChatLoss and ChatDelayMS bound small packets: the share lost, and the 95th percentile
-	// of the one-way delay. Ours: three copies of a message nearly always have one that
+	// ChatLoss and ChatDelayMS bound small packets and messages of [chatMessage]: the share
+	// lost, and the 95th percentile of the one-way delay. Ours: three copies of a message nearly always have one that
 	// arrives, and a position is that old at most.
 	ChatLoss, ChatDelayMS float64
 	// A picture and a file of so many bytes take at most so many seconds. Ours.
@@ -74,7 +74,7 @@ func (c Check) decide() Check {
 
 // Use is what a link may be good enough for.
 type Use struct {
-	Name    string // voice, chat and positions, pictures, files
+	Name    string // voice, chat and positions, chat while a file is sent, pictures, files
 	Outcome Outcome
 	Checks  []Check
 	// NotMeasured is what the judgement lacks, in sentences.
@@ -118,7 +118,7 @@ func Judge(v *Values, part Part, t Thresholds) []Use {
 		return light
 	}
 	return []Use{
-		light[0], light[1],
+		light[0], light[1], judgeChatLoaded(v, t),
 		judgeBulk(v, "pictures", t.PictureBytes, t.PictureSeconds),
 		judgeBulk(v, "files", t.FileBytes, t.FileSeconds),
 	}
@@ -185,30 +185,6 @@ func mosCheck(p *report.ProbeRow, way Way, least float64) Check {
 		Low: at(loss.High, *p.UncertaintyMS), High: at(loss.Low, -*p.UncertaintyMS), Threshold: least, AtLeast: true, Source: g107}.decide()
 }
 
-func judgeChat(v *Values, t Thresholds) Use {
-	u := Use{Name: "chat and positions"}
-	for w, p := range v.Idle {
-		way := Way(w)
-		if p == nil || p.Sent == 0 {
-			u.lacks("Small packets %s: %s.", way, v.whyNot(p))
-			continue
-		}
-		loss := stats.Wilson(int(p.Lost), int(p.Sent), 0.95)
-		u.Checks = append(u.Checks, Check{Metric: "loss", Unit: "%", Way: way.String(), Value: 100 * float64(p.Lost) / float64(p.Sent), Low: 100 * loss.Low, High: 100 * loss.High,
-			Threshold: 100 * t.ChatLoss, Source: ours, Note: fmt.Sprintf("%d of %d packets", p.Lost, p.Sent)}.decide())
-		if p.DelayP95MS == nil {
-			continue // no packet arrived, which the loss says
-		}
-		if p.UncertaintyMS == nil {
-			u.lacks("Delay of small packets %s: the nodes' clocks were not compared (%s).", way, v.ClocksUnknown)
-			continue
-		}
-		u.Checks = append(u.Checks, Check{Metric: "delay, 95 % of packets", Unit: "ms", Way: way.String(), Value: *p.DelayP95MS,
-			Low: *p.DelayP95MS - *p.UncertaintyMS, High: *p.DelayP95MS + *p.UncertaintyMS, Threshold: t.ChatDelayMS, Source: ours}.decide())
-	}
-	return u.end()
-}
-
 // bulkError is how far another transfer's time is taken to lie from that of the one measured,
 // as a share. Ours: one transfer tells nothing of how much they differ.
 const bulkError = 0.1
@@ -259,5 +235,8 @@ func sizeText(bytes float64) string {
 	if bytes >= 1<<20 {
 		return fmt.Sprintf("%.4g MiB", bytes/(1<<20))
 	}
-	return fmt.Sprintf("%.4g KiB", bytes/(1<<10))
+	if bytes >= 1<<10 {
+		return fmt.Sprintf("%.4g KiB", bytes/(1<<10))
+	}
+	return fmt.Sprintf("%g B", bytes)
 }

@@ -32,6 +32,32 @@ func probe(name string, from radio.Role, sent, lost int64, ms float64) report.Pr
 	return p
 }
 
+// messages are those of a probe: of 1 KiB so many, and a longer one that was lost.
+func messages(sent, lost int64, ms float64) []report.MessagesRow {
+	m := report.MessagesRow{Bytes: 1024, Packets: 1, Sent: sent, Delivered: sent - lost}
+	if lost < sent {
+		m.TimeP50MS, m.TimeP95MS = of(ms), of(ms)
+	}
+	return []report.MessagesRow{{Bytes: 20, Packets: 1}, m, {Bytes: 10240, Packets: 9, Sent: 1}}
+}
+
+// sending is a table's messages from a role.
+func sending(t *report.RunTable, from radio.Role, sent, lost int64, ms float64) {
+	row(t, "messages", from).Messages = messages(sent, lost, ms)
+}
+
+// loads changes the small packets beside TCP of one way, and has others beside Haul.
+func loads(t *report.RunTable, from radio.Role, tcp, haul report.ProbeRow) {
+	var kept []report.ProbeRow
+	for _, p := range t.Probes {
+		if p.Beside == "" || p.From != from {
+			kept = append(kept, p)
+		}
+	}
+	tcp.Beside, tcp.BesideLabel, haul.Beside, haul.BesideLabel = "tcp-cubic", "TCP CUBIC", "haul", "Haul"
+	t.Probes = append(kept, tcp, haul)
+}
+
 // good is a link on which everything is measured and good.
 func good() report.RunTable {
 	t := report.RunTable{RadioTitle: "Radio", TopologyTitle: "Here", Place: "real radio", ProbeClock: &report.ProbeClock{}}
@@ -43,7 +69,9 @@ func good() report.RunTable {
 		c.Capacity = &report.CapacityRow{Measured: 1, MaximumBPS: of(2e6), MeanBPS: of(2e6), LossShare: of(0), LargestPayloadBytes: 1472}
 		beside := probe("idle", from, 200, 0, 800)
 		beside.Beside, beside.BesideLabel = "tcp-cubic", "TCP CUBIC"
-		t.Probes = append(t.Probes, c, probe("idle", from, 160, 0, 30), probe("voice-g711", from, 500, 0, 30), beside)
+		said := probe("messages", from, 240, 0, 30)
+		said.Messages = messages(75, 0, 40)
+		t.Probes = append(t.Probes, c, probe("idle", from, 160, 0, 30), said, probe("voice-g711", from, 500, 0, 30), beside)
 	}
 	t.Rows = []report.Row{
 		{Treatment: "tcp-cubic", Label: "TCP CUBIC", Trials: 1, Valid: 1, AverageKBps: of(200)},
@@ -78,47 +106,79 @@ func TestJudge(t *testing.T) {
 	for _, x := range []struct {
 		name   string
 		change func(*report.RunTable)
-		want   string // voice, chat, pictures, files
+		want   string // voice, chat, chat while a file is sent, pictures, files
 		says   string // in the text of the page
 	}{
-		{"all good", func(*report.RunTable) {}, "yes yes yes yes", "yes: quality of G.711, client → server: 4 MOS"},
+		{"all good", func(*report.RunTable) {}, "yes yes yes yes yes", "yes: quality of G.711, client → server: 4 MOS"},
 		{"one way is too late for speech", func(r *report.RunTable) { *row(r, "voice-g711", server) = probe("voice-g711", server, 500, 0, 450) },
-			"no yes yes yes", "no: delay, 95 % of packets, server → client: 450 ms, expected at most 400 ms (ITU-T G.114)"},
+			"no yes yes yes yes", "no: delay, 95 % of packets, server → client: 450 ms, expected at most 400 ms (ITU-T G.114)"},
 		{"clocks leave the delay open", func(r *report.RunTable) {
 			p := probe("voice-g711", server, 500, 0, 200)
 			p.UncertaintyMS = of(210)
 			*row(r, "voice-g711", server) = p
-		}, "undecided yes yes yes", "undecided: delay, 95 % of packets, server → client: 200 ms (-10 to 410)"},
-		{"losses spoil speech", func(r *report.RunTable) { *row(r, "voice-g711", client) = probe("voice-g711", client, 500, 150, 30) }, "no yes yes yes", "no: quality of G.711"},
+		}, "undecided yes yes yes yes", "undecided: delay, 95 % of packets, server → client: 200 ms (-10 to 410)"},
+		{"losses spoil speech", func(r *report.RunTable) { *row(r, "voice-g711", client) = probe("voice-g711", client, 500, 150, 30) }, "no yes yes yes yes", "no: quality of G.711"},
 		{"clocks not compared", func(r *report.RunTable) {
 			r.ProbeClock.Unknown = "no comparison has arrived"
 			for i := range r.Probes {
 				r.Probes[i].UncertaintyMS, r.Probes[i].MOS = nil, nil
 			}
-		}, "undecided undecided yes yes", "the nodes' clocks were not compared (no comparison has arrived)"},
+		}, "undecided undecided undecided yes yes", "the nodes' clocks were not compared (no comparison has arrived)"},
 		{"no room for speech", func(r *report.RunTable) {
 			without(r, "voice-g711")
 			row(r, "capacity-back", server).Capacity.MaximumBPS = of(16e3)
-		}, "no yes yes yes", "no: capacity, server → client: 16 kbit/s (15 to 17), expected at least 24 kbit/s"},
-		{"room for speech, and none sent", func(r *report.RunTable) { without(r, "voice-g711") }, "undecided yes yes yes", "Voice client → server: it was not sent."},
-		{"too few packets to tell the loss", func(r *report.RunTable) { *row(r, "idle", client) = probe("idle", client, 40, 0, 30) }, "yes undecided yes yes", "0 of 40 packets"},
-		{"lossy", func(r *report.RunTable) { *row(r, "idle", client) = probe("idle", client, 160, 40, 30) }, "yes no yes yes", "no: loss, client → server: 25 %"},
+		}, "no yes yes yes yes", "no: capacity, server → client: 16 kbit/s (15 to 17), expected at least 24 kbit/s"},
+		{"room for speech, and none sent", func(r *report.RunTable) { without(r, "voice-g711") }, "undecided yes yes yes yes", "Voice client → server: it was not sent."},
+		{"too few packets to tell the loss", func(r *report.RunTable) { *row(r, "idle", client) = probe("idle", client, 40, 0, 30) }, "yes undecided yes yes yes", "0 of 40 packets"},
+		{"lossy", func(r *report.RunTable) { *row(r, "idle", client) = probe("idle", client, 160, 40, 30) }, "yes no yes yes yes", "no: loss, client → server: 25 %"},
+		{"messages are lost", func(r *report.RunTable) { sending(r, server, 100, 20, 40) }, "yes no yes yes yes",
+			"no: loss of messages of 1 KiB, server → client: 20 % (13.3 to 28.9), expected at most 5 % (ours); 20 of 100 messages"},
+		{"messages are late", func(r *report.RunTable) { sending(r, client, 75, 0, 5200) }, "yes no yes yes yes",
+			"no: time of 95 % of messages of 1 KiB, client → server: 5200 ms, expected at most 5000 ms (ours); 75 messages"},
+		{"few messages leave their loss to small packets", func(r *report.RunTable) { sending(r, client, 10, 0, 40) }, "yes yes yes yes yes", "10 of 10 messages"},
+		{"one of few is lost", func(r *report.RunTable) { sending(r, client, 10, 1, 40) }, "yes undecided yes yes yes", "undecided: loss of messages of 1 KiB, client → server: 10 % ("},
+		{"all messages are lost", func(r *report.RunTable) { sending(r, client, 10, 10, 0) }, "yes no yes yes yes", "no: loss of messages of 1 KiB, client → server: 100 %"},
+		{"the run ended before messages", func(r *report.RunTable) {
+			*row(r, "messages", client) = report.ProbeRow{Probe: "messages", From: client, Trials: 1}
+		}, "yes undecided yes yes yes", "Messages client → server: the run ended before it."},
+		{"no time for a message", func(r *report.RunTable) { sending(r, client, 0, 0, 40) }, "yes undecided yes yes yes", "Messages client → server: the time was too short for one of 1 KiB."},
+		{"an earlier version's, without messages", func(r *report.RunTable) { without(r, "messages") }, "yes yes yes yes yes", "yes: loss, client → server: 0 %"},
+		{"a file delays chat, by TCP alone", func(r *report.RunTable) {
+			loads(r, client, probe("idle", client, 200, 0, 8000), probe("idle", client, 200, 0, 300))
+		}, "yes yes yes yes yes",
+			"yes: delay, 95 % of packets, beside Haul, client → server: 300 ms, expected at most 5000 ms (ours); beside TCP CUBIC: no"},
+		{"a file delays chat, by either", func(r *report.RunTable) {
+			loads(r, client, probe("idle", client, 200, 0, 8000), probe("idle", client, 200, 0, 7000))
+		}, "yes yes no yes yes",
+			"no: delay, 95 % of packets, beside TCP CUBIC, client → server: 8000 ms"},
+		{"beside transfers that failed", func(r *report.RunTable) {
+			for i := range r.Probes {
+				if r.Probes[i].Beside != "" {
+					r.Probes[i].FailedTransfers = 1
+				}
+			}
+		}, "yes yes undecided yes yes", "Small packets beside TCP CUBIC, client → server: the transfer failed, so that they may have met less load."},
+		{"late beside a transfer that failed", func(r *report.RunTable) {
+			failed := probe("idle", client, 200, 0, 8000)
+			failed.FailedTransfers = 1
+			loads(r, client, failed, probe("idle", client, 200, 0, 7000))
+		}, "yes yes no yes yes", "no: delay, 95 % of packets, beside TCP CUBIC, client → server: 8000 ms"},
 		{"a slow link", func(r *report.RunTable) { r.Rows[0].AverageKBps, r.Rows[1].AverageKBps = of(1), of(1.5) },
-			"yes yes no no", "at the 1.5 KB/s of Haul"},
+			"yes yes yes no no", "at the 1.5 KB/s of Haul"},
 		{"a picture takes about as long as it may", func(r *report.RunTable) { r.Rows[0].AverageKBps, r.Rows[1].AverageKBps = of(1.66), of(1.64) },
-			"yes yes undecided no", "time of 100 KiB, client → server: 60.2 s (54.2 to 66.3), expected at most 60 s"},
-		{"pictures and no files", func(r *report.RunTable) { r.Rows[0].AverageKBps, r.Rows[1].AverageKBps = of(4), of(3) }, "yes yes yes no", "time of 10 MiB"},
+			"yes yes yes undecided no", "time of 100 KiB, client → server: 60.2 s (54.2 to 66.3), expected at most 60 s"},
+		{"pictures and no files", func(r *report.RunTable) { r.Rows[0].AverageKBps, r.Rows[1].AverageKBps = of(4), of(3) }, "yes yes yes yes no", "time of 10 MiB"},
 		{"transfers failed", func(r *report.RunTable) {
 			for i := range r.Rows {
 				r.Rows[i].Valid, r.Rows[i].AverageKBps = 0, nil
 				r.Rows[i].Failures = []report.Failure{{Verdict: journal.Failed, Reason: "connect", Attempts: 1}}
 			}
-		}, "yes yes undecided undecided", "Transfer of Haul: failed: connect."},
+		}, "yes yes yes undecided undecided", "Transfer of Haul: failed: connect."},
 		{"aborted after the search", func(r *report.RunTable) {
 			r.Partial, r.Rows = true, nil
 			without(r, "voice-g711")
 			without(r, "idle")
-		}, "undecided undecided undecided undecided", "Partial: the run was aborted."},
+		}, "undecided undecided undecided undecided undecided", "Partial: the run was aborted."},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			table := good()
@@ -193,7 +253,7 @@ func TestThresholdsAreChecked(t *testing.T) {
 	v := measure.ValuesOf([]report.RunTable{good()})
 	strict := measure.Defaults
 	strict.FileSeconds = 1
-	if got := measure.Judge(&v, measure.Whole, strict)[3].Outcome; got != measure.No {
+	if got := measure.Judge(&v, measure.Whole, strict)[4].Outcome; got != measure.No {
 		t.Errorf("10 MiB in 1 s: %s", got)
 	}
 }
@@ -227,8 +287,9 @@ func TestFilesOfAPage(t *testing.T) {
 	for _, r := range rows[1:] {
 		count[r[1]]++
 	}
-	// Voice has two checks each way, chat too, pictures and files one.
-	if count["value"] != len(v.Lines()) || count["use"] != 4 || count["check"] != 10 {
+	// Voice has two checks each way, and so has chat of small packets, of messages and beside
+	// a transfer; pictures and files have one.
+	if count["value"] != len(v.Lines()) || count["use"] != 5 || count["check"] != 18 {
 		t.Errorf("%v, %d values", count, len(v.Lines()))
 	}
 	at := func(role string, latitude, longitude float64) []report.Telemetry {

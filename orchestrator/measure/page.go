@@ -44,10 +44,11 @@ func (v *Values) Lines() (out []Line) {
 	for _, set := range []struct {
 		group string
 		rows  [2]*report.ProbeRow
-	}{{"small packets, idle link", v.Idle}, {"voice, idle link", v.Voice}} {
+		lines func(group string, w Way, p *report.ProbeRow) []Line
+	}{{"small packets, idle link", v.Idle, v.probeLines}, {"messages, idle link", v.Messages, v.messageLines}, {"voice, idle link", v.Voice, v.probeLines}} {
 		for w, p := range set.rows {
 			if p != nil {
-				out = append(out, v.probeLines(set.group, Way(w), p)...)
+				out = append(out, set.lines(set.group, Way(w), p)...)
 			}
 		}
 	}
@@ -87,12 +88,7 @@ func (v *Values) probeLines(group string, w Way, p *report.ProbeRow) []Line {
 	if p.Sent == 0 {
 		return []Line{{group, "loss", w.String(), math.NaN(), "%", v.whyNot(p)}}
 	}
-	above := ""
-	if p.UncertaintyMS == nil {
-		above = "above the shortest: clocks not compared"
-	} else if *p.UncertaintyMS > 0 {
-		above = fmt.Sprintf("± %.3g ms by the clocks", *p.UncertaintyMS)
-	}
+	above := clockNote(p)
 	out := []Line{
 		{group, "delay, median", w.String(), number(p.DelayP50MS), "ms", above},
 		{group, "delay, 95 %", w.String(), number(p.DelayP95MS), "ms", above},
@@ -104,6 +100,36 @@ func (v *Values) probeLines(group string, w Way, p *report.ProbeRow) []Line {
 	if p.MOS != nil {
 		_, codec := codecOf(p.Probe)
 		out = append(out, Line{group, "quality of " + codec, w.String(), *p.MOS, "MOS", "of at most 4.4"})
+	}
+	return out
+}
+
+// clockNote says how certain a probe's delays are; empty: by one clock.
+func clockNote(p *report.ProbeRow) string {
+	switch {
+	case p.UncertaintyMS == nil:
+		return "above the shortest: clocks not compared"
+	case *p.UncertaintyMS > 0:
+		return fmt.Sprintf("± %.3g ms by the clocks", *p.UncertaintyMS)
+	}
+	return ""
+}
+
+func (v *Values) messageLines(group string, w Way, p *report.ProbeRow) (out []Line) {
+	if p.Sent == 0 {
+		return []Line{{group, "delivered", w.String(), math.NaN(), "%", v.whyNot(p)}}
+	}
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		if m.Sent == 0 {
+			continue // the time was too short for one
+		}
+		size := sizeText(float64(m.Bytes))
+		out = append(out, Line{group, "delivered of " + size, w.String(), 100 * float64(m.Delivered) / float64(m.Sent), "%", fmt.Sprintf("%d of %d messages", m.Delivered, m.Sent)})
+		if m.TimeP50MS != nil && m.TimeP95MS != nil {
+			out = append(out, Line{group, "time of " + size + ", median", w.String(), *m.TimeP50MS, "ms", clockNote(p)},
+				Line{group, "time of " + size + ", 95 %", w.String(), *m.TimeP95MS, "ms", clockNote(p)})
+		}
 	}
 	return out
 }

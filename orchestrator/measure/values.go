@@ -33,9 +33,9 @@ func wayOf(from radio.Role) Way {
 
 // Values are what was measured of a link. What is nil was not measured.
 type Values struct {
-	Capacity, Idle, Voice [2]*report.ProbeRow // by way
-	Loaded                []report.ProbeRow   // constant probes beside transfers
-	Transfers             []report.Row
+	Capacity, Idle, Messages, Voice [2]*report.ProbeRow // by way
+	Loaded                          []report.ProbeRow   // constant probes beside transfers
+	Transfers                       []report.Row
 	// ClocksUnknown is why one-way delays are not known.
 	ClocksUnknown string
 	Partial       bool // a run has not ended, or was aborted
@@ -79,6 +79,8 @@ func (v *Values) add(p *report.ProbeRow) {
 		v.Idle[w] = p
 	case p.Probe == capacityThere || p.Probe == capacityBack:
 		v.Capacity[w] = p
+	case p.Probe == messages || p.Probe == messagesThere || p.Probe == messagesBack:
+		v.Messages[w] = p
 	case strings.HasPrefix(p.Probe, "voice-"):
 		v.Voice[w] = p
 	}

@@ -19,7 +19,7 @@ func (s *capacitySample) add(c *contract.Capacity, clock ProbeClock, least int64
 	if c.BottleneckBPS > 0 {
 		s.bottleneck = append(s.bottleneck, float64(c.BottleneckBPS))
 	}
-	d := clock.CorrectHeld(c, least)
+	d := clock.CorrectPart(c.HeldDelay, least)
 	s.delayMean, s.delayP95 = append(s.delayMean, d.Mean), append(s.delayP95, d.P95)
 	s.loss = append(s.loss, c.LossShare())
 	s.bytes, s.interval = append(s.bytes, float64(c.PacketBytes)), append(s.interval, milliseconds(c.IntervalNS))

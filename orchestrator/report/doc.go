@@ -34,6 +34,7 @@
 //   - require: which requirements of the plan a run passes
 //   - probes: the rows of probes
 //   - capacity: the rows of searches for the capacity
+//   - messages: the rows of messages
 //   - notes: on control packets, starved hosts and unknown bounds
 //   - merge: several datasets as one
 //

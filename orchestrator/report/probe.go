@@ -108,13 +108,13 @@ func (c ProbeClock) Correct(d *contract.Delays) DelaysMS {
 	return out
 }
 
-// CorrectHeld is the delays at the rate that a search found, by one clock; where that is not
-// known, above the least of the whole probe.
-func (c ProbeClock) CorrectHeld(x *contract.Capacity, least int64) DelaysMS {
+// CorrectPart is the delays of a part of a probe's packets, or the times of its messages, by
+// one clock; where that is not known, above the least delay of the whole probe.
+func (c ProbeClock) CorrectPart(d *contract.Delays, least int64) DelaysMS {
 	if c.Unknown != "" {
 		c = ProbeClock{Offset: time.Duration(-least)}
 	}
-	return c.Correct(x.HeldDelay)
+	return c.Correct(d)
 }
 
 func milliseconds(ns int64) float64 { return float64(ns) / 1e6 }

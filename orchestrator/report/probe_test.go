@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -192,6 +193,49 @@ func TestNoIdealBesideProbes(t *testing.T) {
 	} {
 		if got := said(change); got != "" {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestMessages: messages of all trials count together, times are by one clock, and without one
+// above the least delay of the probe.
+func TestMessages(t *testing.T) {
+	for _, x := range []struct {
+		clock         ProbeClock
+		least, median float64
+	}{{OneClock, 40, 62.5}, {ProbeClock{Offset: 5e6}, 45, 67.5}, {ProbeClock{Unknown: "not compared"}, 20, 32.5}} {
+		r := probed(x.clock)
+		message := func(sent, delivered, ms int64) []contract.MessagesOfSize {
+			m := contract.MessagesOfSize{Bytes: 1024, Packets: 1, Sent: sent, Delivered: delivered}
+			if delivered > 0 {
+				d := ms * 1e6
+				m.Time = &contract.Delays{MinNS: d, MeanNS: d, P50NS: d + 5e6, P95NS: d + 10e6, P99NS: d + 10e6, MaxNS: d + 10e6}
+			}
+			return []contract.MessagesOfSize{{Bytes: 20, Packets: 1}, m}
+		}
+		// The least delays of these trials of the probe alone are 20 and 40 ms.
+		r.Trials[1].Attempts[0].Probes[0].Metrics.Messages = message(60, 60, 40)
+		r.Trials[3].Attempts[0].Probes[0].Metrics.Messages = message(40, 30, 75)
+		rows := Analyse(&Dataset{Runs: []Run{*r}}, Options{}).Tables[0].Probes
+		got := rows[0].Messages
+		if len(got) != 2 || len(rows[1].Messages) != 0 {
+			t.Fatalf("%+v", rows)
+		}
+		if none := got[0]; none.Bytes != 20 || none.Sent != 0 || none.DeliveredShare != nil || none.TimeP50MS != nil {
+			t.Errorf("%+v", none)
+		}
+		m := got[1]
+		if m.Bytes != 1024 || m.Sent != 100 || m.Delivered != 90 || *m.DeliveredShare != 0.9 || *m.TimeMinMS != x.least || *m.TimeP50MS != x.median {
+			t.Errorf("%+v, least %g, median %g; expected %g and %g", m, *m.TimeMinMS, *m.TimeP50MS, x.least, x.median)
+		}
+		// An import can say what no driver may.
+		r.Trials[1].Attempts[0].Probes[0].Metrics.Messages = message(60, 200, 40)
+		if m := Analyse(&Dataset{Runs: []Run{*r}}, Options{}).Tables[0].Probes[0].Messages[1]; m.DeliveredCI != nil {
+			t.Errorf("more delivered than sent: %+v", m)
+		}
+		// Wilson's interval of 90 of 100.
+		if c := m.DeliveredCI; math.Abs(c.Low-0.8256) > 1e-4 || math.Abs(c.High-0.9448) > 1e-4 {
+			t.Errorf("%+v", c)
 		}
 	}
 }

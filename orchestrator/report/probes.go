@@ -24,6 +24,7 @@ type probeSample struct {
 	partial                  bool // a measured trial has no percentiles
 	rating, mos              []float64
 	capacity                 capacitySample
+	messages                 messagesSample
 }
 
 // weighted is a delay in milliseconds, of so many packets.
@@ -131,6 +132,7 @@ func (s *probeSample) add(r *Run, t *Trial, k int) {
 	if f.Sent > 0 {
 		s.loss = append(s.loss, float64(f.Lost)/float64(f.Sent))
 	}
+	s.messages.add(f, r.ProbeClock.Of(s.row.From))
 	if f.Delay == nil {
 		return
 	}
@@ -165,6 +167,7 @@ func (s *probeSample) finish(c ProbeClock) ProbeRow {
 		row.UncertaintyMS = Rounded(milliseconds(c.Uncertainty.Nanoseconds()) + s.uncertain)
 	}
 	row.RFactor, row.MOS, row.Capacity = Rounded(stats.Mean(s.rating)), Rounded(stats.Mean(s.mos)), s.capacity.finish()
+	row.Messages = s.messages.finish()
 	if !s.partial {
 		row.PercentilesMS = pooled(s.all, s.least)
 	}

@@ -290,6 +290,25 @@ type ProbeRow struct {
 	MOS     *float64 `json:"mos,omitempty"`
 	// Capacity is what searches for it found; nil: there was none.
 	Capacity *CapacityRow `json:"capacity,omitempty"`
+	// Messages are those of a probe of messages, by size, the smallest first.
+	Messages []MessagesRow `json:"messages,omitempty"`
+}
+
+// MessagesRow is what became of a probe's messages of one size ([contract.MessagesOfSize]):
+// counts over all trials, times from the first packet's sending to the last one's arrival.
+type MessagesRow struct {
+	Bytes          int64    `json:"bytes"`
+	Packets        int64    `json:"packets"` // of one message
+	Sent           int64    `json:"sent"`
+	Delivered      int64    `json:"delivered"` // all packets arrived; none is sent again
+	DeliveredShare *float64 `json:"delivered_share"`
+	// DeliveredCI is Wilson's interval, as if messages were lost independently.
+	DeliveredCI *Range `json:"delivered_share_ci95"`
+	// The least and the longest of all messages; percentiles are means over the trials.
+	TimeMinMS *float64 `json:"time_min_ms"`
+	TimeP50MS *float64 `json:"time_p50_ms"`
+	TimeP95MS *float64 `json:"time_p95_ms"`
+	TimeMaxMS *float64 `json:"time_max_ms"`
 }
 
 // CapacityRow is what the searches of one probe found ([contract.Capacity]): means over

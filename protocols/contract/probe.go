@@ -78,6 +78,9 @@ type ProbeMetrics struct {
 	// Capacity is what a search for it found; nil: the probe is none, or it was ended
 	// before one was found. The other values are then of all its packets.
 	Capacity *Capacity `json:"capacity,omitempty"`
+
+	// Messages are those of a probe of messages, by size, the smallest first.
+	Messages []MessagesOfSize `json:"messages,omitempty"`
 }
 
 // Delays is the distribution of one-way delays, in nanoseconds. A percentile is
@@ -147,9 +150,11 @@ func (p *ProbeMetrics) check() error {
 		}
 	}
 	if p.Capacity != nil {
-		return p.Capacity.check(p)
+		if err := p.Capacity.check(p); err != nil {
+			return err
+		}
 	}
-	return nil
+	return p.checkMessages()
 }
 
 // check refuses delays that are not in order.

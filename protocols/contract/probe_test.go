@@ -115,3 +115,41 @@ func TestCapacity(t *testing.T) {
 		}
 	}
 }
+
+const messages = `,"messages":[{"bytes":20,"packets":1,"sent":2,"delivered":2,"time":{"min_ns":-3,"mean_ns":2,"p50_ns":2,"p95_ns":3,"p99_ns":4,"max_ns":5}},{"bytes":40,"packets":2,"sent":1,"delivered":0}]`
+
+// TestMessages: messages that cannot be are no event.
+func TestMessages(t *testing.T) {
+	with := strings.Replace(probeResult, `"jitter_max_ns":2`, `"jitter_max_ns":2`+messages, 1)
+	e, err := ParseEvent([]byte(with))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := json.Marshal(e); err != nil || string(b) != with {
+		t.Errorf("%s, %v", b, err)
+	}
+	nine := `"messages":[` + strings.Repeat(`{"bytes":20,"packets":1,"sent":0,"delivered":0},`, 9)
+	for _, c := range []struct{ name, old, new, want string }{
+		{"more delivered than sent", `"sent":2,"delivered":2`, `"sent":2,"delivered":3`, "messages of 20 bytes: delivered 3, expected 0 to 2"},
+		{"a negative count", `"sent":1,"delivered":0`, `"sent":-1,"delivered":0`, "messages of 40 bytes: sent -1"},
+		{"more packets than were sent", `"sent":1,"delivered":0`, `"sent":2,"delivered":0`, "messages of 6 packets and 120 bytes sent, of 5 and"},
+		{"more delivered than arrived", `"sent":1,"delivered":0}`, `"sent":1,"delivered":1,"time":{"min_ns":1,"mean_ns":2,"p50_ns":2,"p95_ns":3,"p99_ns":4,"max_ns":5}},{"bytes":41,"packets":1,"sent":1,"delivered":1,"time":{"min_ns":1,"mean_ns":2,"p50_ns":2,"p95_ns":3,"p99_ns":4,"max_ns":5}}`, "of 4 and"},
+		{"lost without a lost packet", `"packets":1,"sent":2,"delivered":2`, `"packets":1,"sent":3,"delivered":2`, "2 messages not delivered and 1 packets lost"},
+		{"no times", `,"time":{"min_ns":-3,"mean_ns":2,"p50_ns":2,"p95_ns":3,"p99_ns":4,"max_ns":5}},{`, `},{`, "2 delivered, expected times exactly where some were"},
+		{"times of nothing", `"sent":2,"delivered":2`, `"sent":2,"delivered":0`, "0 delivered, expected times"},
+		{"faster than its packets", `"time":{"min_ns":-3`, `"time":{"min_ns":-4`, "delivered in -4 ns, its packets took at least -3 ns"},
+		{"times out of order", `"time":{"min_ns":-3,"mean_ns":2,"p50_ns":2,"p95_ns":3`, `"time":{"min_ns":-3,"mean_ns":2,"p50_ns":2,"p95_ns":1`, "delays out of order"},
+		{"sizes out of order", `"bytes":40`, `"bytes":20`, "20 bytes after those of 20, expected the smallest first"},
+		{"more packets than bytes", `"packets":2`, `"packets":41`, "packets 41, expected 1 to 40"},
+		{"too large for a product", `"bytes":40`, `"bytes":4611686018427387904`, "bytes 4611686018427387904, expected 1 to"},
+		{"too many sizes", `"messages":[`, nine, "messages of 11 sizes, expected at most 8"},
+	} {
+		text := strings.Replace(with, c.old, c.new, 1)
+		if text == with {
+			t.Fatalf("%s: %q is not in the event", c.name, c.old)
+		}
+		if _, err := ParseEvent([]byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, expected %q", c.name, err, c.want)
+		}
+	}
+}

@@ -38,6 +38,7 @@ type airEnd struct {
 	from, to int
 	in       chan airPacket
 	deadline time.Time
+	heard    func(b []byte) // of each datagram that arrives; nil: nothing
 }
 
 type airPacket struct {
@@ -132,18 +133,24 @@ func (s *steps) Sample(_ string, x *contract.Sample) { s.all = append(s.all, x) 
 // measured runs one search over a network, in its own time.
 func measured(t *testing.T, n *radio.Network, seed uint64, lasts time.Duration, swallow int) (p *contract.ProbeMetrics, took time.Duration, s *steps) {
 	t.Helper()
+	return probed(t, n, seed, lasts, func(from, _ *airEnd) { from.air.swallow = swallow }, map[string]any{"pattern": pattern.Capacity})
+}
+
+// probed runs one probe over a network, in its own time.
+func probed(t *testing.T, n *radio.Network, seed uint64, lasts time.Duration, change func(from, to *airEnd), options map[string]any) (p *contract.ProbeMetrics, took time.Duration, s *steps) {
+	t.Helper()
 	a, from, to := newAir(t, n, seed)
 	defer a.timer.Stop()
-	a.swallow = swallow
+	change(from, to)
 	id := contract.TransferID{7}
-	params := &contract.Parameters{Options: map[string]any{"pattern": pattern.Capacity}}
+	params := &contract.Parameters{Options: options}
 	spec, err := pattern.Read(params.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
-	wait.Go(func() { receiving(ctx, newReceiver(params, wire.NewKey(id, seed), false), to) })
+	wait.Go(func() { receiving(ctx, newReceiver(params, spec, wire.NewKey(id, seed), false), to) })
 	s = &steps{}
 	x := &sender{id: id.String(), key: wire.NewKey(id, seed), conn: from, out: s, lasts: lasts, header: 28, interval: time.Hour}
 	begin := time.Now()
@@ -165,6 +172,9 @@ func receiving(ctx context.Context, r *receiver, conn *airEnd) {
 		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 		n, at, err := conn.receive(b)
 		if err == nil {
+			if conn.heard != nil {
+				conn.heard(b[:n])
+			}
 			r.packet(b[:n], at)
 			if answer, _ := r.answer(b[:n]); answer != nil {
 				_, _ = conn.Write(answer)

@@ -23,9 +23,9 @@ type fetching struct {
 }
 
 // receive carries a probe whose packets the server sends.
-func (c *client) receive(ctx context.Context, began time.Time, _ *pattern.Spec) (*contract.Result, error) {
+func (c *client) receive(ctx context.Context, began time.Time, spec *pattern.Spec) (*contract.Result, error) {
 	lasts := time.Duration(c.p.Transfer.DurationMS) * time.Millisecond
-	in := newReceiver(c.p, c.key, c.dccp != nil)
+	in := newReceiver(c.p, spec, c.key, c.dccp != nil)
 	var err error
 	if in.log, err = openLog(c.p, c.p.Transfer.ID, arrivedColumns); err != nil {
 		return nil, err

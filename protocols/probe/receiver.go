@@ -21,6 +21,8 @@ type receiver struct {
 	clock    clock
 	probe    *measure.Probe
 	capacity *measure.Capacity // nil: of no search
+	spec     *pattern.Spec
+	messages measure.Messages // of the pattern messages
 	strays   int64
 	ownTimes bool // packets arrive when this process gets them
 	beat     *harness.Beat
@@ -36,10 +38,10 @@ type receiver struct {
 // sums are what a sample of a probe is made of.
 type sums struct{ packets, delay int64 }
 
-func newReceiver(p *contract.Parameters, key *wire.Key, ownTimes bool) *receiver {
-	r := &receiver{key: key, probe: measure.New(), ownTimes: ownTimes,
+func newReceiver(p *contract.Parameters, spec *pattern.Spec, key *wire.Key, ownTimes bool) *receiver {
+	r := &receiver{key: key, spec: spec, probe: measure.New(), ownTimes: ownTimes,
 		clock: clock{begin: time.Now()}, beat: harness.NewBeat(time.Duration(p.SampleIntervalMS) * time.Millisecond)}
-	if p.Options["pattern"] == pattern.Capacity {
+	if spec.Pattern == pattern.Capacity {
 		r.capacity = &measure.Capacity{}
 	}
 	return r
@@ -47,7 +49,7 @@ func newReceiver(p *contract.Parameters, key *wire.Key, ownTimes bool) *receiver
 
 // packet takes a packet of the probe; false: the datagram is none.
 func (r *receiver) packet(b []byte, arrived int64) bool {
-	step, n, sent, err := r.key.ParsePacket(b)
+	step, n, sent, err := r.parse(b)
 	if err != nil || (step > 0) != (r.capacity != nil) {
 		return false
 	}
@@ -58,9 +60,22 @@ func (r *receiver) packet(b []byte, arrived int64) bool {
 		if r.capacity != nil && r.capacity.Arrive(step, n, sent, arrived) {
 			r.warning = r.key.Report(r.capacity.Report(step, 0))
 		}
+		if r.spec.Pattern == pattern.Messages {
+			m := r.spec.MessageOf(int64(n))
+			r.messages.Arrive(m.Number, int64(m.Bytes), m.Packets, sent, arrived)
+		}
 	}
 	r.log.row(int64(n), sent, arrived, int64(len(b)), flag)
 	return true
+}
+
+// parse reads a packet as the pattern has it.
+func (r *receiver) parse(b []byte) (step, n uint32, sent int64, err error) {
+	if r.spec.Pattern == pattern.Messages {
+		n, sent, err = r.key.ParseShort(b)
+		return 0, n, sent, err
+	}
+	return r.key.ParsePacket(b)
 }
 
 // end takes the announcement that no packet follows; false: the datagram is none.
@@ -103,6 +118,10 @@ func (r *receiver) metrics() *contract.ProbeMetrics {
 	if r.capacity != nil {
 		f.Capacity = r.capacity.Result(r.ended.Search)
 	}
+	for _, bytes := range r.spec.MessageSizes() {
+		f.Messages = append(f.Messages, contract.MessagesOfSize{Bytes: int64(bytes), Packets: int64(r.spec.PacketsOf(bytes)), Sent: r.spec.MessagesIn(r.ended.Packets, bytes)})
+	}
+	f.Messages = r.messages.Result(f.Messages)
 	return f
 }
 

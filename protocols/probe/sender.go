@@ -29,6 +29,7 @@ type sampler interface {
 type sender struct {
 	id         string
 	key        *wire.Key
+	short      bool // packets are those of messages
 	conn       way
 	header     int        // bytes of IP and UDP before a packet
 	largest    func() int // the most payload that a packet can have, of DCCP; nil: of UDP
@@ -86,6 +87,7 @@ func (s *sender) run(ctx context.Context, stop <-chan struct{}, spec *pattern.Sp
 	if s.limit > 0 {
 		s.until = s.begin.Add(s.limit)
 	}
+	s.short = spec.Pattern == pattern.Messages
 	send := s.packets
 	if spec.Pattern == pattern.Capacity {
 		send = s.capacity
@@ -178,7 +180,11 @@ func (s *sender) packets(stop <-chan struct{}, spec *pattern.Spec) error {
 func (s *sender) packet(b []byte) error {
 	at, _ := s.clock.now()
 	n := s.sent.Packets
-	s.key.Packet(b, 0, uint32(n), at)
+	if s.short {
+		s.key.Short(b, uint32(n), at)
+	} else {
+		s.key.Packet(b, 0, uint32(n), at)
+	}
 	_, err := s.conn.Write(b)
 	if errors.Is(err, errHeld) {
 		s.sent.Unsent++

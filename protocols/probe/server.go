@@ -171,7 +171,7 @@ func (s *server) open(id contract.TransferID, seed uint64, from netip.AddrPort) 
 	if !s.leaveBefore(from) {
 		return nil
 	}
-	x := &session{receiver: newReceiver(s.p, wire.NewKey(id, seed), s.gate.ownTimes()), server: s, id: id.String(), peer: from}
+	x := &session{receiver: newReceiver(s.p, s.spec, wire.NewKey(id, seed), s.gate.ownTimes()), server: s, id: id.String(), peer: from}
 	if ms := s.p.Limits.TransferMS; ms > 0 {
 		x.limit = x.clock.begin.Add(time.Duration(ms) * time.Millisecond)
 	}

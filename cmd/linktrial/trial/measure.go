@@ -38,10 +38,10 @@ func newMeasure(s *setting.Settings) *cobra.Command {
 		GroupID: setting.GroupTrial,
 		Short:   "Measure the link between the connected nodes, and say what it is good for",
 		Long: `Measure tests the link between the connected client and server: the capacity of each
-way, delay and loss of small packets, quality of voice, and a verified transfer of TCP and
-of Haul, each with delays under load. It then says for voice, chat and positions, pictures
-and files whether the link is good enough: yes, no or undecided, each with its value and
-its threshold (docs/measure.md).
+way, delay and loss of small packets, messages of 20 B to 10 KiB, quality of voice, and a
+verified transfer of TCP and of Haul, each with delays under load. It then says for voice,
+chat and positions, chat while a file is sent, pictures and files whether the link is good
+enough: yes, no or undecided, each with its value and its threshold (docs/measure.md).
 
 It says beforehand how long it takes at most: 2 minutes above 2 Mbit/s, 10 minutes at
 16 kbit/s. It is a run like any other, kept by the orchestrator; where the rate of the

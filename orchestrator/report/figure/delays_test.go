@@ -28,8 +28,8 @@ func TestDelaysShowEveryRow(t *testing.T) {
 			}
 		}
 	}
-	if rows != 9 || count["path"] != rows {
-		t.Errorf("%d curves of %d rows, expected 9", count["path"], rows)
+	if rows != 10 || count["path"] != rows {
+		t.Errorf("%d curves of %d rows, expected 10", count["path"], rows)
 	}
 	if got := count["circle"] + count["polygon"]; got != 3*rows+beside {
 		t.Errorf("%d marks of %d rows and %d in the legend", got, rows, beside)

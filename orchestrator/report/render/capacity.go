@@ -50,7 +50,7 @@ func capacityColumns() []column[probeLine] {
 	}
 	ms := func(name string, of func(report.DelaysMS) float64) column[probeLine] {
 		return text(name, func(r probeLine, c *contract.Capacity) string {
-			x := of(r.run.ProbeClock.Of(r.From).CorrectHeld(c, r.Metrics.Delay.MinNS))
+			x := of(r.run.ProbeClock.Of(r.From).CorrectPart(c.HeldDelay, r.Metrics.Delay.MinNS))
 			return nine(&x)
 		})
 	}

@@ -122,7 +122,7 @@ func probeColumns() []column[probeLine] {
 			return ""
 		}},
 		{"imported", func(r probeLine) string { return r.run.Imported.Text() }},
-	}, voiceColumns(), capacityColumns())
+	}, voiceColumns(), capacityColumns(), messageColumns())
 }
 
 func jitterColumn(name string, of func(probeLine) int64, ms func(float64) string) column[probeLine] {
@@ -213,6 +213,7 @@ func writeProbes(b *strings.Builder, t *report.RunTable) {
 		first = i + 1
 	}
 	writeCapacities(b, t)
+	writeMessages(b, t)
 	for _, n := range t.ProbeCaveats() {
 		paragraph(b, n)
 	}
@@ -249,6 +250,7 @@ func mdProbes(b *strings.Builder, t *report.RunTable) {
 		mdTable(b, header, rows)
 	}
 	mdCapacities(b, t)
+	mdMessages(b, t)
 	for _, n := range t.ProbeCaveats() {
 		fmt.Fprintf(b, "- %s\n", md(n))
 	}

@@ -29,6 +29,9 @@ func Probed() *report.Dataset {
 		if i > 0 {
 			addSearches(&r)
 		}
+		if i == 1 {
+			addMessages(&r)
+		}
 		ds.Runs = append(ds.Runs, r)
 	}
 	return ds
@@ -88,6 +91,21 @@ func addSearches(r *report.Run) {
 		r.Trials = append(r.Trials, report.Trial{Index: len(r.Trials), Iteration: iteration, Treatment: "capacity", Verdict: journal.Succeeded, Attempts: []report.Attempt{
 			{Attempt: 1, Verdict: journal.Succeeded, Elapsed: 17e9, Verified: true, Probes: []report.Probe{{Treatment: "capacity", From: p.From, To: p.To, Verdict: journal.Succeeded, Elapsed: 17e9, Metrics: m}}}}})
 	}
+}
+
+// addMessages adds a trial of messages of two sizes, of which the larger ones are lost.
+func addMessages(r *report.Run) {
+	s := r.Sheet
+	s.Treatments = append(s.Treatments, runsheet.Treatment{Name: "messages", Label: "Messages", Protocol: "probe", Probe: true, Port: 5102, Options: map[string]any{"pattern": "messages"}})
+	p := runsheet.Flow{Treatment: "messages", From: radio.RoleClient, To: radio.RoleServer, Duration: 20e9}
+	s.Trials = append(s.Trials, runsheet.Trial{Index: len(s.Trials), Iteration: 1, Treatment: "messages", Probes: []runsheet.Flow{p}})
+	m := callMetrics(1, 3)
+	m.Messages = []contract.MessagesOfSize{
+		{Bytes: 20, Packets: 1, Sent: 80, Delivered: 78, Time: &contract.Delays{MinNS: 72.5e6, MeanNS: 80e6, P50NS: 79e6, P95NS: 90e6, P99NS: 95e6, MaxNS: 99e6}},
+		{Bytes: 10240, Packets: 9, Sent: 3, Delivered: 0},
+	}
+	r.Trials = append(r.Trials, report.Trial{Index: len(r.Trials), Iteration: 1, Treatment: "messages", Verdict: journal.Succeeded, Attempts: []report.Attempt{
+		{Attempt: 1, Verdict: journal.Succeeded, Elapsed: 21e9, Verified: true, Probes: []report.Probe{{Treatment: "messages", From: p.From, To: p.To, Verdict: journal.Succeeded, Elapsed: 21e9, Metrics: m}}}}})
 }
 
 // callMetrics are those of a call whose queueing delay is exponential, with a mean in ms.

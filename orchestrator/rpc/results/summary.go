@@ -89,6 +89,15 @@ func asProbe(r *report.ProbeRow) *linktrialv1.ProbeSummary {
 		Uncertainty: seconds(r.UncertaintyMS), FailedTransfers: int32(r.FailedTransfers),
 		RFactor: r.RFactor, Mos: r.MOS, Capacity: asCapacity(r.Capacity),
 	}
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		x := &linktrialv1.MessagesSummary{Bytes: m.Bytes, Packets: m.Packets, Sent: m.Sent, Delivered: m.Delivered,
+			TimeMin: seconds(m.TimeMinMS), TimeP50: seconds(m.TimeP50MS), TimeP95: seconds(m.TimeP95MS), TimeMax: seconds(m.TimeMaxMS)}
+		if c := m.DeliveredCI; c != nil {
+			x.ShareLow, x.ShareHigh = &c.Low, &c.High
+		}
+		out.Messages = append(out.Messages, x)
+	}
 	for _, f := range r.Failures {
 		out.Failures = append(out.Failures, fmt.Sprintf("%d× %s", f.Attempts, cmp.Or(f.Reason, string(f.Verdict))))
 	}

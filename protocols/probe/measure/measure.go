@@ -7,18 +7,12 @@ package measure
 
 import (
 	"math"
-	"slices"
 
 	"linktrial/protocols/contract"
 )
 
-const (
-	// MaxPackets is how many packets a probe may have: 1000 a second for 18 hours.
-	MaxPackets = 1 << 26
-	// keep is how many delays are kept. Of a longer probe they are a uniform sample
-	// of all (Vitter's algorithm R), from which its percentiles are estimated.
-	keep = 1 << 20
-)
+// MaxPackets is how many packets a probe may have: 1000 a second for 18 hours.
+const MaxPackets = 1 << 26
 
 // Probe measures one probe.
 type Probe struct {
@@ -27,10 +21,7 @@ type Probe struct {
 
 	received, duplicated, reordered, bytes int64
 
-	delays   []int64
-	sum      float64
-	min, max int64
-	drawn    uint64
+	delays times
 
 	transit    int64 // of the packet before, for the jitter
 	jitter     float64
@@ -66,7 +57,7 @@ func (p *Probe) Arrive(n uint32, sent, arrived int64, bytes int) (first bool) {
 	}
 	p.highest = max(p.highest, int64(n))
 	delay := arrived - sent
-	p.delayed(delay)
+	p.delays.add(delay)
 	// RFC 3550, section 6.4.1: in the order of arrival, J += (|D| − J)/16.
 	if p.received > 1 {
 		d := math.Abs(float64(delay - p.transit))
@@ -79,26 +70,6 @@ func (p *Probe) Arrive(n uint32, sent, arrived int64, bytes int) (first bool) {
 	return true
 }
 
-func (p *Probe) delayed(d int64) {
-	if p.received == 1 {
-		p.min, p.max = d, d
-	}
-	p.min, p.max = min(p.min, d), max(p.max, d)
-	p.sum += float64(d)
-	if len(p.delays) < keep {
-		p.delays = append(p.delays, d)
-		return
-	}
-	p.drawn++
-	z := p.drawn * 0x9E3779B97F4A7C15 // SplitMix64
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	z ^= z >> 31
-	if at := z % uint64(p.received); at < keep {
-		p.delays[at] = d
-	}
-}
-
 // Received is how many packets have arrived, each counted once, and their bytes.
 func (p *Probe) Received() (packets, bytes int64) { return p.received, p.bytes }
 
@@ -106,12 +77,7 @@ func (p *Probe) Received() (packets, bytes int64) { return p.received, p.bytes }
 func (p *Probe) Highest() int64 { return p.highest }
 
 // MeanDelay is the mean delay so far; 0 where nothing has arrived.
-func (p *Probe) MeanDelay() int64 {
-	if p.received == 0 {
-		return 0
-	}
-	return int64(math.Round(p.sum / float64(p.received)))
-}
+func (p *Probe) MeanDelay() int64 { return p.delays.mean() }
 
 // Jitter is RFC 3550's estimate at this moment.
 func (p *Probe) Jitter() int64 { return int64(math.Round(p.jitter)) }
@@ -129,15 +95,7 @@ func (p *Probe) Metrics(sent, sentBytes int64) *contract.ProbeMetrics {
 	if p.received == 0 {
 		return f
 	}
-	sorted := slices.Sorted(slices.Values(p.delays))
-	at := func(percent int) int64 { return percentile(sorted, percent) }
-	f.Delay = &contract.Delays{MinNS: p.min, MeanNS: min(p.max, max(p.min, p.MeanDelay())), P50NS: at(50), P95NS: at(95), P99NS: at(99), MaxNS: p.max,
-		PercentilesNS: make([]int64, contract.DelayPercentiles)}
-	for i := range f.Delay.PercentilesNS {
-		f.Delay.PercentilesNS[i] = at(i)
-	}
-	// A sample need not have the extremes.
-	f.Delay.PercentilesNS[0], f.Delay.PercentilesNS[contract.DelayPercentiles-1] = p.min, p.max
+	f.Delay = p.delays.distribution(true)
 	return f
 }
 

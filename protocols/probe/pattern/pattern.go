@@ -1,5 +1,5 @@
 // Package pattern says which packets a probe sends, and when: at a constant rate,
-// as speech over IP, or as a recorded trace has them; and over which transport. Comes in: a probe's options
+// as speech over IP or a recorded trace has them, or in messages; and over which transport. Comes in: a probe's options
 // and a seed. Goes out: one packet after the other. Pure.
 package pattern
 
@@ -37,6 +37,7 @@ const (
 	G729     = "voip-g729"
 	Trace    = "trace"
 	Capacity = "capacity" // a search, whose packets are not known beforehand
+	Messages = "messages"
 )
 
 // Speech: a packet every 20 ms while somebody talks (RFC 3551, section 4.2), with the
@@ -69,6 +70,12 @@ type Spec struct {
 	// bit/s; Hold is how long it sends at the rate that it has found.
 	Highest float64
 	Hold    time.Duration
+	// Messages are the sizes of messages in bytes of payload, in turn; MessagePacket is the
+	// most of one packet, and MessageRate the mean rate with headers that the pauses are
+	// made for, in bit/s.
+	Messages      []int
+	MessagePacket int
+	MessageRate   float64
 }
 
 // Read takes a spec from the options of a driver's parameters, defaults filled in.
@@ -98,8 +105,13 @@ func Read(options map[string]any) (*Spec, error) {
 	if v, ok := number(options["hold"]); ok {
 		s.Hold = time.Duration(v * float64(time.Millisecond))
 	}
-	if t, ok := options["transport"].(string); ok && s.Pattern == Capacity && t != UDP {
-		return nil, fmt.Errorf("the pattern %s needs the transport %s, found %s: a congestion control would hold packets back", Capacity, UDP, t)
+	if t, ok := options["transport"].(string); ok && (s.Pattern == Capacity || s.Pattern == Messages) && t != UDP {
+		return nil, fmt.Errorf("the pattern %s needs the transport %s, found %s: a congestion control would hold packets back", s.Pattern, UDP, t)
+	}
+	if s.Pattern == Messages {
+		if err := s.readMessages(options); err != nil {
+			return nil, err
+		}
 	}
 	text, has := options["trace"].(string)
 	if has != (s.Pattern == Trace) {
@@ -193,6 +205,8 @@ func (s *Spec) BitsPerSecond() float64 {
 			sum += p.Bytes
 		}
 		return float64(8*sum) / s.Period.Seconds()
+	case Messages:
+		return s.messageBits()
 	}
 	return 8 * float64(s.Bytes) * s.Rate
 }
@@ -203,8 +217,9 @@ type Source struct {
 	seed  uint64
 	drawn uint64
 	n     int           // packets so far
-	at    time.Duration // of speech: of the next packet
+	at    time.Duration // of speech and messages: of the next packet
 	until time.Duration // of speech: the end of the talk spurt
+	part  int           // of a message: packets of it so far
 }
 
 // Source begins the pattern. The same seed makes the same packets.
@@ -223,6 +238,8 @@ func (s *Source) Next() Packet {
 		return s.voice(g711Bytes)
 	case G729:
 		return s.voice(g729Bytes)
+	case Messages:
+		return s.message(n)
 	case Trace:
 		p := s.spec.Trace[n%len(s.spec.Trace)]
 		p.At += time.Duration(n/len(s.spec.Trace)) * s.spec.Period
@@ -244,11 +261,15 @@ func (s *Source) voice(bytes int) Packet {
 // exponential draws a time with this mean, to the millisecond, so that it is the
 // same on every machine; at least one.
 func (s *Source) exponential(mean time.Duration) time.Duration {
+	return max(time.Millisecond, time.Duration(-math.Log(s.uniform())*float64(mean)).Round(time.Millisecond))
+}
+
+// uniform draws a number between 0 and 1.
+func (s *Source) uniform() float64 {
 	s.drawn++
 	z := s.seed + s.drawn*0x9E3779B97F4A7C15 // SplitMix64, as payloads are made
 	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
 	z = (z ^ z>>27) * 0x94D049BB133111EB
 	z ^= z >> 31
-	u := (float64(z>>11) + 0.5) / (1 << 53)
-	return max(time.Millisecond, time.Duration(-math.Log(u)*float64(mean)).Round(time.Millisecond))
+	return (float64(z>>11) + 0.5) / (1 << 53)
 }

@@ -95,6 +95,117 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestMessages: messages follow each other in turn, each of as few packets as it can have,
+// and leave the rate its time.
+func TestMessages(t *testing.T) {
+	s, err := Read(map[string]any{"pattern": Messages, "messages": "20 2401 20", "message_packet": int64(1200), "message_kbit_per_second": 8.0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := s.Source(5)
+	var got []Packet
+	for range 11 {
+		got = append(got, src.Next())
+	}
+	for i, bytes := range []int{20, 801, 800, 800, 20, 20, 801, 800, 800, 20, 20} {
+		if got[i].Bytes != bytes {
+			t.Errorf("packet %d: %d bytes, expected %d", i, got[i].Bytes, bytes)
+		}
+	}
+	// 48 bytes take 48 ms at 8 kbit/s, and 2401 with three headers 2485.
+	for _, x := range []struct {
+		from, to int
+		pause    time.Duration
+	}{{0, 1, 48 * time.Millisecond}, {1, 3, 0}, {3, 4, 2485 * time.Millisecond}, {4, 5, 48 * time.Millisecond}} {
+		if d := got[x.to].At - got[x.from].At; d < x.pause || d > x.pause*11/10 {
+			t.Errorf("from packet %d to %d %s, expected %s and at most a tenth more", x.from, x.to, d, x.pause)
+		}
+	}
+	if other := take(s, 6, 30*time.Second); other[4].At == got[4].At || take(s, 5, 30*time.Second)[4].At != got[4].At {
+		t.Error("the seed does not decide the pauses")
+	}
+	if want := 8 * 2441 / (2.581 * 1.05); math.Abs(s.BitsPerSecond()-want) > 1 {
+		t.Errorf("%f bit/s, expected %f", s.BitsPerSecond(), want)
+	}
+	for packet, want := range map[int64]Message{0: {0, 20, 1}, 1: {1, 2401, 3}, 3: {1, 2401, 3}, 4: {2, 20, 1}, 5: {3, 20, 1}, 8: {4, 2401, 3}} {
+		if m := s.MessageOf(packet); m != want {
+			t.Errorf("packet %d: %+v, expected %+v", packet, m, want)
+		}
+	}
+	// Of nine packets the last one belongs to a message that was not sent whole.
+	for size, want := range map[int]int64{20: 3, 2401: 2} {
+		if n := s.MessagesIn(9, size); n != want {
+			t.Errorf("%d messages of %d bytes, expected %d", n, size, want)
+		}
+	}
+	if n := s.MessagesIn(8, 2401); n != 1 {
+		t.Errorf("%d messages of 2401 bytes in 8 packets", n)
+	}
+}
+
+// TestMessagesBounded: many small messages are no more packets than a probe may send.
+func TestMessagesBounded(t *testing.T) {
+	s, err := Read(map[string]any{"pattern": Messages, "message_kbit_per_second": 1e6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(take(s, 1, time.Second)); n > MaxRate+9 || n < 900 { // the last message is whole
+		t.Errorf("%d packets in a second", n)
+	}
+}
+
+func TestMessagesRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, value any
+		want        string
+	}{
+		{"messages", "", "expected 1 to 64 sizes in bytes, apart by spaces, found 0"},
+		{"messages", strings.Repeat("20 ", 65), "found 65"},
+		{"messages", "19", "expected sizes of 20 to 65536 bytes, found \"19\""},
+		{"messages", "20 65537", "found \"65537\""},
+		{"messages", "20,100", "found \"20,100\""},
+		{"messages", "20 21 22 23 24 25 26 27 28", "at most 8 different sizes, found 9"},
+		{"message_packet", int64(63), "message_packet: expected 64 to 8972 bytes, found 63"},
+		{"message_kbit_per_second", 0.01, "message_kbit_per_second: expected 0.1 to 1000000, found 0.01"},
+		{"transport", DCCP, "the pattern messages needs the transport udp, found dccp"},
+	} {
+		if _, err := Read(map[string]any{"pattern": Messages, c.name.(string): c.value}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v %v: %v, expected %q", c.name, c.value, err, c.want)
+		}
+	}
+}
+
+func FuzzMessages(f *testing.F) {
+	f.Add("20 100 1024 10240", int64(1200), 16.0, uint16(30))
+	f.Add("65536 20", int64(64), 1e6, uint16(2000))
+	f.Fuzz(func(t *testing.T, text string, packet int64, rate float64, count uint16) {
+		s, err := Read(map[string]any{"pattern": Messages, "messages": text, "message_packet": packet, "message_kbit_per_second": rate})
+		if err != nil {
+			return
+		}
+		src, last, bytes := s.Source(1), time.Duration(0), map[int64]int{}
+		for n := range int64(count) {
+			p, m := src.Next(), s.MessageOf(n)
+			if p.At < last || p.Bytes < MinMessage || p.Bytes > s.MessagePacket {
+				t.Fatalf("%+v after %s", p, last)
+			}
+			last, bytes[m.Number] = p.At, bytes[m.Number]+p.Bytes
+			if bytes[m.Number] > m.Bytes {
+				t.Fatalf("%d bytes of %+v", bytes[m.Number], m)
+			}
+		}
+		whole := int64(0)
+		for _, size := range s.MessageSizes() {
+			whole += s.MessagesIn(int64(count), size)
+		}
+		for number, n := range bytes {
+			if want := s.Messages[number%int64(len(s.Messages))]; (n == want) != (number < whole) {
+				t.Fatalf("message %d of %d whole ones: %d bytes of %d", number, whole, n, want)
+			}
+		}
+	})
+}
+
 func FuzzTrace(f *testing.F) {
 	f.Add("0 100\n0.02 100\n")
 	f.Add("# x\n1e3,24\r\n2e3 8972")

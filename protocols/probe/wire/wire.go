@@ -5,11 +5,12 @@
 //	fetch   client → server    'A', identity (16), seed (8), duration in nanoseconds (8; 0: until stop)
 //	here    server → client    'R', identity (16)
 //	packet  sender → receiver  'D', step of a search (3; 0: of none), number (4), time (8), tag (8), payload
+//	short   sender → receiver  'M', number (4), time (8), tag (7), payload: a packet of a message, which can have 20 bytes
 //	ask     sender → receiver  'Q', identity (16), step (3), number (2), padding, tag (8)
 //	report  receiver → sender  'P', identity (16), [Report] (varints), tag (8)
 //	stop    client → server    'S', identity (16), tag (8)
 //	end     sender → receiver  'E', identity (16), packets sent (8), bytes sent (8), clock step (8), packets not sent (8), [Search] (varints; of a search), tag (8)
-//	metrics receiver → sender  'F', identity (16), metrics (8 each), capacity (varints; of a search), percentiles of the delay (of each what it is above the one before, as a varint), tag (8)
+//	metrics receiver → sender  'F', identity (16), metrics (8 each), capacity (varints; of a search), messages (varints; of messages), percentiles of the delay (of each what it is above the one before, as a varint), tag (8)
 //	bye     either             'B', identity (16), tag (8)
 //	unknown server → client    'N', identity (16)
 //
@@ -18,7 +19,7 @@
 //
 // Numbers are in network byte order. A tag is the first eight bytes of
 // HMAC-SHA256 over all that stands before it, and for a packet over its length too,
-// with the identity and the seed as the key. The payload of packet n is that of the
+// with the identity and the seed as the key; of a short packet it is the first seven. The payload of packet n is that of the
 // seed from n·2^16 on ([Content]). Packets from elsewhere thus do not count,
 // and neither do those of another probe.
 package wire
@@ -40,6 +41,7 @@ const (
 	Fetch    = 'A'
 	Here     = 'R'
 	Data     = 'D'
+	OfShort  = 'M'
 	Ask      = 'Q'
 	Reported = 'P'
 	Stop     = 'S'
@@ -67,6 +69,11 @@ const (
 	// HeaderSize is what a packet has before its payload.
 	HeaderSize = 24
 	tagAt      = HeaderSize - tagSize
+
+	// ShortSize is what a packet of a message has before its payload.
+	ShortSize  = 20
+	shortTagAt = 1 + 4 + 8
+
 	payloadGap = 16 // bits: how far apart the payloads of two packets are
 )
 
@@ -177,6 +184,28 @@ func (k *Key) ParsePacket(b []byte) (step, n uint32, at int64, err error) {
 	return step, n, at, nil
 }
 
+// Short fills b, which is at least [ShortSize] long, with packet n of a probe of messages, as
+// sent at a time in nanoseconds since 1970.
+func (k *Key) Short(b []byte, n uint32, at int64) {
+	b[0] = OfShort
+	binary.BigEndian.PutUint32(b[1:], n)
+	binary.BigEndian.PutUint64(b[5:], uint64(at))
+	copy(b[shortTagAt:ShortSize], k.tag(b[:shortTagAt], len(b)))
+	Content(b[ShortSize:], k.Seed, uint64(n)<<payloadGap)
+}
+
+// ParseShort reads and verifies a [Key.Short].
+func (k *Key) ParseShort(b []byte) (n uint32, at int64, err error) {
+	if len(b) < ShortSize || b[0] != OfShort || !hmac.Equal(b[shortTagAt:ShortSize], k.tag(b[:shortTagAt], len(b))[:ShortSize-shortTagAt]) {
+		return 0, 0, errForeign
+	}
+	n, at = binary.BigEndian.Uint32(b[1:]), int64(binary.BigEndian.Uint64(b[5:]))
+	if verify(b[ShortSize:], k.Seed, uint64(n)<<payloadGap) >= 0 {
+		return 0, 0, errForeign
+	}
+	return n, at, nil
+}
+
 // Sent is what the sending end has sent when it ends.
 type Sent struct {
 	Packets, Bytes int64
@@ -228,10 +257,11 @@ const (
 	hasDelays    = 1
 	processTimes = 2
 	hasCapacity  = 4
+	hasMessages  = 8
 )
 
 // fields are the metrics in the order in which they are sent. Bits of flags, the
-// first, are [hasDelays], [processTimes] and [hasCapacity].
+// first, are [hasDelays], [processTimes], [hasCapacity] and [hasMessages].
 func fields(p *contract.ProbeMetrics, d *contract.Delays, flags *int64) [metricCount]*int64 {
 	return [...]*int64{
 		flags, &p.Sent, &p.Unsent, &p.Received, &p.Lost, &p.Duplicated, &p.Reordered, &p.Strays, &p.SentBytes, &p.ReceivedBytes,
@@ -253,12 +283,18 @@ func (k *Key) Metrics(p *contract.ProbeMetrics) []byte {
 	if p.Capacity != nil {
 		flags |= hasCapacity
 	}
+	if p.Messages != nil {
+		flags |= hasMessages
+	}
 	b := k.head(Metrics)
 	for _, v := range fields(p, &d, &flags) {
 		b = binary.BigEndian.AppendUint64(b, uint64(*v))
 	}
 	if p.Capacity != nil {
 		b = appendCapacity(b, p.Capacity)
+	}
+	if p.Messages != nil {
+		b = appendMessages(b, p.Messages)
 	}
 	before := d.MinNS
 	for _, v := range d.PercentilesNS {
@@ -285,6 +321,11 @@ func (k *Key) ParseMetrics(b []byte) (p *contract.ProbeMetrics, ok bool) {
 	rest := b[1+idSize+8*metricCount : len(b)-tagSize]
 	if flags&hasCapacity != 0 {
 		if p.Capacity, rest, ok = parseCapacity(rest); !ok {
+			return nil, false
+		}
+	}
+	if flags&hasMessages != 0 {
+		if p.Messages, rest, ok = parseMessages(rest); !ok {
 			return nil, false
 		}
 	}

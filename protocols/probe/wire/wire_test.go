@@ -17,6 +17,16 @@ func TestRoundTrips(t *testing.T) {
 	if step, n, at, err := b.ParsePacket(packet); err != nil || step != 70_000 || n != 300 || at != 1e18+5 {
 		t.Errorf("packet: %d, %d, %d, %v", step, n, at, err)
 	}
+	for _, size := range []int{ShortSize, 21, 1200} {
+		short := make([]byte, size)
+		a.Short(short, 300, 1e18+5)
+		if n, at, err := b.ParseShort(short); err != nil || n != 300 || at != 1e18+5 {
+			t.Errorf("short packet: %d, %d, %v", n, at, err)
+		}
+		if _, _, _, err := b.ParsePacket(short); err == nil {
+			t.Error("a short packet is taken for another one")
+		}
+	}
 	sent := Sent{Packets: 5, Bytes: 700, ClockStep: 9, Unsent: 11}
 	if got, ok := b.ParseEnd(a.End(sent)); !ok || got != sent {
 		t.Errorf("end: %+v, %t", got, ok)
@@ -39,7 +49,9 @@ func TestRoundTrips(t *testing.T) {
 		{Sent: 5, Received: 5, Delay: &contract.Delays{PercentilesNS: []int64{0, 1}}, Capacity: &contract.Capacity{MaximumBPS: 1, MeanBPS: 2, PayloadBPS: 3, IntervalNS: 4, Intervals: 5, RateBPS: 6,
 			HighBPS: 7, BottleneckBPS: 8, PacketBytes: 9, PayloadBytes: 10, LargestPayloadBytes: 11, HeldNS: 12, HeldSent: 13, HeldReceived: 14, Steps: 15, SearchNS: 16, End: contract.CapacityHighest,
 			HeldDelay: &contract.Delays{MinNS: -1, MeanNS: 2, P50NS: 3, P95NS: 4, P99NS: 5, MaxNS: 6}}},
-		{Sent: 5, Lost: 5, LossBursts: 1, LongestLossBurst: 5},
+		{Sent: 5, Lost: 5, LossBursts: 1, LongestLossBurst: 5, Messages: []contract.MessagesOfSize{{Bytes: 20, Packets: 1, Sent: 5}}},
+		{Sent: 5, Received: 5, Delay: &contract.Delays{PercentilesNS: []int64{0, 1}}, Messages: []contract.MessagesOfSize{{Bytes: 20, Packets: 1, Sent: 2, Delivered: 1,
+			Time: &contract.Delays{MinNS: -1, MeanNS: 2, P50NS: 3, P95NS: 4, P99NS: 5, MaxNS: 6}}, {Bytes: 2048, Packets: 2, Sent: 1}}},
 		{Sent: 5, Received: 4, Lost: 1, Duplicated: 2, Reordered: 1, Strays: 3, SentBytes: 500, ReceivedBytes: 400, LossBursts: 1, LongestLossBurst: 1,
 			JitterMeanNS: 6, JitterMaxNS: 8, ClockStepNS: 9, Unsent: 12, ProcessTimes: true, Delay: &contract.Delays{MinNS: -4, MeanNS: 5, P50NS: 6, P95NS: 7, P99NS: 8, MaxNS: 9, PercentilesNS: []int64{-4, -4, 5, 1 << 40}}},
 	} {
@@ -91,13 +103,42 @@ func TestStrays(t *testing.T) {
 	if _, _, _, err := mine.ParsePacket(append(whole, 0)); err == nil {
 		t.Error("a byte more: taken")
 	}
+	short := make([]byte, 40)
+	mine.Short(short, 1, 5)
+	for i := range short {
+		b := append([]byte{}, short...)
+		b[i] ^= 1
+		if _, _, err := mine.ParseShort(b); err == nil {
+			t.Errorf("byte %d of a short packet changed: taken", i)
+		}
+		if _, _, err := mine.ParseShort(short[:i]); err == nil {
+			t.Errorf("short packet cut to %d bytes: taken", i)
+		}
+	}
+}
+
+// FuzzMessages: what is read of messages makes the same bytes again.
+func FuzzMessages(f *testing.F) {
+	f.Add(appendMessages(nil, []contract.MessagesOfSize{{Bytes: 20, Packets: 1, Sent: 3, Delivered: 1, Time: &contract.Delays{MinNS: -5}}, {Bytes: 1024, Packets: 1}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		all, rest, ok := parseMessages(b)
+		if !ok {
+			return
+		}
+		if again := append(appendMessages(nil, all), rest...); string(again) != string(b) {
+			t.Errorf("%x is read as %+v, of which %x is made", b, all, again)
+		}
+	})
 }
 
 func FuzzParse(f *testing.F) {
 	k := NewKey(id, 7)
 	b := make([]byte, 40)
 	k.Packet(b, 0, 1, 5)
-	for _, seed := range [][]byte{nil, b, k.Hello(), k.Here(), k.End(Sent{Packets: 1}), k.End(Sent{Search: &Search{End: contract.CapacityFound}}), k.Ask(1, 2, 50), k.Report(Report{GrowthNS: -9}), k.Bye(), k.Stop(), k.Fetch(5), k.Metrics(&contract.ProbeMetrics{})} {
+	short := make([]byte, 20)
+	k.Short(short, 1, 5)
+	messages := &contract.ProbeMetrics{Messages: []contract.MessagesOfSize{{Bytes: 20, Delivered: 1, Time: &contract.Delays{}}, {Bytes: 30}}}
+	for _, seed := range [][]byte{nil, b, short, k.Metrics(messages), k.Hello(), k.Here(), k.End(Sent{Packets: 1}), k.End(Sent{Search: &Search{End: contract.CapacityFound}}), k.Ask(1, 2, 50), k.Report(Report{GrowthNS: -9}), k.Bye(), k.Stop(), k.Fetch(5), k.Metrics(&contract.ProbeMetrics{})} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -107,6 +148,13 @@ func FuzzParse(f *testing.F) {
 			k.Packet(again, step, n, at)
 			if string(again) != string(b) {
 				t.Errorf("packet %x is taken, and %x is made of it", b, again)
+			}
+		}
+		if n, at, err := k.ParseShort(b); err == nil {
+			again := make([]byte, len(b))
+			k.Short(again, n, at)
+			if string(again) != string(b) {
+				t.Errorf("short packet %x is taken, and %x is made of it", b, again)
 			}
 		}
 		if s, ok := k.ParseEnd(b); ok && string(k.End(s)) != string(b) {

@@ -1360,6 +1360,7 @@ type ProbeSummary struct {
 	RFactor          *float64               `protobuf:"fixed64,27,opt,name=r_factor,json=rFactor,proto3,oneof" json:"r_factor,omitempty"`                  // quality of voice by the E-model; unset: no speech, or the clocks are not known
 	Mos              *float64               `protobuf:"fixed64,28,opt,name=mos,proto3,oneof" json:"mos,omitempty"`
 	Capacity         *CapacitySummary       `protobuf:"bytes,29,opt,name=capacity,proto3" json:"capacity,omitempty"` // unset: the probe is no search, or none found a capacity
+	Messages         []*MessagesSummary     `protobuf:"bytes,40,rep,name=messages,proto3" json:"messages,omitempty"` // by size, the smallest first
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -1597,6 +1598,131 @@ func (x *ProbeSummary) GetCapacity() *CapacitySummary {
 	return nil
 }
 
+func (x *ProbeSummary) GetMessages() []*MessagesSummary {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
+}
+
+// What became of a probe's messages of one size: of all trials together. Times in seconds from
+// the first packet's sending to the last one's arrival; percentiles are means over the trials.
+type MessagesSummary struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`     // payload of UDP
+	Packets       int64                  `protobuf:"varint,2,opt,name=packets,proto3" json:"packets,omitempty"` // of one message
+	Sent          int64                  `protobuf:"varint,3,opt,name=sent,proto3" json:"sent,omitempty"`
+	Delivered     int64                  `protobuf:"varint,4,opt,name=delivered,proto3" json:"delivered,omitempty"`                      // all packets arrived
+	ShareLow      *float64               `protobuf:"fixed64,5,opt,name=share_low,json=shareLow,proto3,oneof" json:"share_low,omitempty"` // Wilson's 95 % interval of the share delivered
+	ShareHigh     *float64               `protobuf:"fixed64,6,opt,name=share_high,json=shareHigh,proto3,oneof" json:"share_high,omitempty"`
+	TimeMin       *float64               `protobuf:"fixed64,7,opt,name=time_min,json=timeMin,proto3,oneof" json:"time_min,omitempty"`
+	TimeP50       *float64               `protobuf:"fixed64,8,opt,name=time_p50,json=timeP50,proto3,oneof" json:"time_p50,omitempty"`
+	TimeP95       *float64               `protobuf:"fixed64,9,opt,name=time_p95,json=timeP95,proto3,oneof" json:"time_p95,omitempty"`
+	TimeMax       *float64               `protobuf:"fixed64,10,opt,name=time_max,json=timeMax,proto3,oneof" json:"time_max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MessagesSummary) Reset() {
+	*x = MessagesSummary{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MessagesSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MessagesSummary) ProtoMessage() {}
+
+func (x *MessagesSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MessagesSummary.ProtoReflect.Descriptor instead.
+func (*MessagesSummary) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *MessagesSummary) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *MessagesSummary) GetPackets() int64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *MessagesSummary) GetSent() int64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *MessagesSummary) GetDelivered() int64 {
+	if x != nil {
+		return x.Delivered
+	}
+	return 0
+}
+
+func (x *MessagesSummary) GetShareLow() float64 {
+	if x != nil && x.ShareLow != nil {
+		return *x.ShareLow
+	}
+	return 0
+}
+
+func (x *MessagesSummary) GetShareHigh() float64 {
+	if x != nil && x.ShareHigh != nil {
+		return *x.ShareHigh
+	}
+	return 0
+}
+
+func (x *MessagesSummary) GetTimeMin() float64 {
+	if x != nil && x.TimeMin != nil {
+		return *x.TimeMin
+	}
+	return 0
+}
+
+func (x *MessagesSummary) GetTimeP50() float64 {
+	if x != nil && x.TimeP50 != nil {
+		return *x.TimeP50
+	}
+	return 0
+}
+
+func (x *MessagesSummary) GetTimeP95() float64 {
+	if x != nil && x.TimeP95 != nil {
+		return *x.TimeP95
+	}
+	return 0
+}
+
+func (x *MessagesSummary) GetTimeMax() float64 {
+	if x != nil && x.TimeMax != nil {
+		return *x.TimeMax
+	}
+	return 0
+}
+
 // What searches for the capacity found: means over the trials. Rates in bit/s of IP packets.
 type CapacitySummary struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1622,7 +1748,7 @@ type CapacitySummary struct {
 
 func (x *CapacitySummary) Reset() {
 	*x = CapacitySummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +1760,7 @@ func (x *CapacitySummary) String() string {
 func (*CapacitySummary) ProtoMessage() {}
 
 func (x *CapacitySummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +1773,7 @@ func (x *CapacitySummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacitySummary.ProtoReflect.Descriptor instead.
 func (*CapacitySummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CapacitySummary) GetMeasured() int32 {
@@ -1772,7 +1898,7 @@ type AxisValue struct {
 
 func (x *AxisValue) Reset() {
 	*x = AxisValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +1910,7 @@ func (x *AxisValue) String() string {
 func (*AxisValue) ProtoMessage() {}
 
 func (x *AxisValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +1923,7 @@ func (x *AxisValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AxisValue.ProtoReflect.Descriptor instead.
 func (*AxisValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AxisValue) GetAxis() string {
@@ -1863,7 +1989,7 @@ type TreatmentSummary struct {
 
 func (x *TreatmentSummary) Reset() {
 	*x = TreatmentSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +2001,7 @@ func (x *TreatmentSummary) String() string {
 func (*TreatmentSummary) ProtoMessage() {}
 
 func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +2014,7 @@ func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TreatmentSummary.ProtoReflect.Descriptor instead.
 func (*TreatmentSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TreatmentSummary) GetName() string {
@@ -2170,7 +2296,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2182,7 +2308,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2195,7 +2321,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Delivery) GetTrials() int32 {
@@ -2366,7 +2492,7 @@ type PublishedValue struct {
 
 func (x *PublishedValue) Reset() {
 	*x = PublishedValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2378,7 +2504,7 @@ func (x *PublishedValue) String() string {
 func (*PublishedValue) ProtoMessage() {}
 
 func (x *PublishedValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2391,7 +2517,7 @@ func (x *PublishedValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishedValue.ProtoReflect.Descriptor instead.
 func (*PublishedValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PublishedValue) GetAverage() float64 {
@@ -2456,7 +2582,7 @@ type Points struct {
 
 func (x *Points) Reset() {
 	*x = Points{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2594,7 @@ func (x *Points) String() string {
 func (*Points) ProtoMessage() {}
 
 func (x *Points) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2607,7 @@ func (x *Points) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Points.ProtoReflect.Descriptor instead.
 func (*Points) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Points) GetTrial() []int32 {
@@ -2572,7 +2698,7 @@ type SweepRequest struct {
 
 func (x *SweepRequest) Reset() {
 	*x = SweepRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2584,7 +2710,7 @@ func (x *SweepRequest) String() string {
 func (*SweepRequest) ProtoMessage() {}
 
 func (x *SweepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2597,7 +2723,7 @@ func (x *SweepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRequest.ProtoReflect.Descriptor instead.
 func (*SweepRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SweepRequest) GetCampaignId() string {
@@ -2635,7 +2761,7 @@ type SweepResponse struct {
 
 func (x *SweepResponse) Reset() {
 	*x = SweepResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2647,7 +2773,7 @@ func (x *SweepResponse) String() string {
 func (*SweepResponse) ProtoMessage() {}
 
 func (x *SweepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2660,7 +2786,7 @@ func (x *SweepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepResponse.ProtoReflect.Descriptor instead.
 func (*SweepResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SweepResponse) GetAxes() []string {
@@ -2717,7 +2843,7 @@ type SweepPanel struct {
 
 func (x *SweepPanel) Reset() {
 	*x = SweepPanel{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2729,7 +2855,7 @@ func (x *SweepPanel) String() string {
 func (*SweepPanel) ProtoMessage() {}
 
 func (x *SweepPanel) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2742,7 +2868,7 @@ func (x *SweepPanel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepPanel.ProtoReflect.Descriptor instead.
 func (*SweepPanel) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SweepPanel) GetTitle() string {
@@ -2794,7 +2920,7 @@ type SweepCurve struct {
 
 func (x *SweepCurve) Reset() {
 	*x = SweepCurve{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2806,7 +2932,7 @@ func (x *SweepCurve) String() string {
 func (*SweepCurve) ProtoMessage() {}
 
 func (x *SweepCurve) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2819,7 +2945,7 @@ func (x *SweepCurve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepCurve.ProtoReflect.Descriptor instead.
 func (*SweepCurve) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SweepCurve) GetTreatment() string {
@@ -2903,7 +3029,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2915,7 +3041,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2928,7 +3054,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SeriesRequest) GetRunId() string {
@@ -2993,7 +3119,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3005,7 +3131,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3018,7 +3144,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SeriesResponse) GetFlows() []*FlowSeries {
@@ -3078,7 +3204,7 @@ type FlowSeries struct {
 
 func (x *FlowSeries) Reset() {
 	*x = FlowSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +3216,7 @@ func (x *FlowSeries) String() string {
 func (*FlowSeries) ProtoMessage() {}
 
 func (x *FlowSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +3229,7 @@ func (x *FlowSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSeries.ProtoReflect.Descriptor instead.
 func (*FlowSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FlowSeries) GetTrial() int32 {
@@ -3186,7 +3312,7 @@ type Column struct {
 
 func (x *Column) Reset() {
 	*x = Column{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3198,7 +3324,7 @@ func (x *Column) String() string {
 func (*Column) ProtoMessage() {}
 
 func (x *Column) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3211,7 +3337,7 @@ func (x *Column) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Column.ProtoReflect.Descriptor instead.
 func (*Column) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Column) GetValues() []float64 {
@@ -3258,7 +3384,7 @@ type ChannelSeries struct {
 
 func (x *ChannelSeries) Reset() {
 	*x = ChannelSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3270,7 +3396,7 @@ func (x *ChannelSeries) String() string {
 func (*ChannelSeries) ProtoMessage() {}
 
 func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3283,7 +3409,7 @@ func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelSeries.ProtoReflect.Descriptor instead.
 func (*ChannelSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ChannelSeries) GetFrom() string {
@@ -3361,7 +3487,7 @@ type TelemetrySeries struct {
 
 func (x *TelemetrySeries) Reset() {
 	*x = TelemetrySeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3373,7 +3499,7 @@ func (x *TelemetrySeries) String() string {
 func (*TelemetrySeries) ProtoMessage() {}
 
 func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3386,7 +3512,7 @@ func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySeries.ProtoReflect.Descriptor instead.
 func (*TelemetrySeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TelemetrySeries) GetNode() string {
@@ -3463,7 +3589,7 @@ type GetAttemptRequest struct {
 
 func (x *GetAttemptRequest) Reset() {
 	*x = GetAttemptRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3475,7 +3601,7 @@ func (x *GetAttemptRequest) String() string {
 func (*GetAttemptRequest) ProtoMessage() {}
 
 func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3488,7 +3614,7 @@ func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptRequest.ProtoReflect.Descriptor instead.
 func (*GetAttemptRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetAttemptRequest) GetRunId() string {
@@ -3532,7 +3658,7 @@ type GetAttemptResponse struct {
 
 func (x *GetAttemptResponse) Reset() {
 	*x = GetAttemptResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3544,7 +3670,7 @@ func (x *GetAttemptResponse) String() string {
 func (*GetAttemptResponse) ProtoMessage() {}
 
 func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3557,7 +3683,7 @@ func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptResponse.ProtoReflect.Descriptor instead.
 func (*GetAttemptResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetAttemptResponse) GetRun() *Run {
@@ -3660,7 +3786,7 @@ type Breach struct {
 
 func (x *Breach) Reset() {
 	*x = Breach{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3672,7 +3798,7 @@ func (x *Breach) String() string {
 func (*Breach) ProtoMessage() {}
 
 func (x *Breach) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3685,7 +3811,7 @@ func (x *Breach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Breach.ProtoReflect.Descriptor instead.
 func (*Breach) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Breach) GetAt() *timestamppb.Timestamp {
@@ -3760,7 +3886,7 @@ type FlowRow struct {
 
 func (x *FlowRow) Reset() {
 	*x = FlowRow{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3772,7 +3898,7 @@ func (x *FlowRow) String() string {
 func (*FlowRow) ProtoMessage() {}
 
 func (x *FlowRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3785,7 +3911,7 @@ func (x *FlowRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRow.ProtoReflect.Descriptor instead.
 func (*FlowRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FlowRow) GetFlow() int32 {
@@ -3905,7 +4031,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3917,7 +4043,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3930,7 +4056,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListRecordsRequest) GetRunId() string {
@@ -3972,7 +4098,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3984,7 +4110,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3997,7 +4123,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListRecordsResponse) GetJournals() []*StoredJournal {
@@ -4027,7 +4153,7 @@ type StoredJournal struct {
 
 func (x *StoredJournal) Reset() {
 	*x = StoredJournal{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4039,7 +4165,7 @@ func (x *StoredJournal) String() string {
 func (*StoredJournal) ProtoMessage() {}
 
 func (x *StoredJournal) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4052,7 +4178,7 @@ func (x *StoredJournal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredJournal.ProtoReflect.Descriptor instead.
 func (*StoredJournal) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *StoredJournal) GetNode() string {
@@ -4103,7 +4229,7 @@ type StoredRecord struct {
 
 func (x *StoredRecord) Reset() {
 	*x = StoredRecord{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4115,7 +4241,7 @@ func (x *StoredRecord) String() string {
 func (*StoredRecord) ProtoMessage() {}
 
 func (x *StoredRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4128,7 +4254,7 @@ func (x *StoredRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredRecord.ProtoReflect.Descriptor instead.
 func (*StoredRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *StoredRecord) GetSeq() int64 {
@@ -4178,7 +4304,7 @@ type ImportCampaignRequest struct {
 
 func (x *ImportCampaignRequest) Reset() {
 	*x = ImportCampaignRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4190,7 +4316,7 @@ func (x *ImportCampaignRequest) String() string {
 func (*ImportCampaignRequest) ProtoMessage() {}
 
 func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4203,7 +4329,7 @@ func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignRequest.ProtoReflect.Descriptor instead.
 func (*ImportCampaignRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ImportCampaignRequest) GetContent() []byte {
@@ -4243,7 +4369,7 @@ type ImportCampaignResponse struct {
 
 func (x *ImportCampaignResponse) Reset() {
 	*x = ImportCampaignResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4255,7 +4381,7 @@ func (x *ImportCampaignResponse) String() string {
 func (*ImportCampaignResponse) ProtoMessage() {}
 
 func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4268,7 +4394,7 @@ func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignResponse.ProtoReflect.Descriptor instead.
 func (*ImportCampaignResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ImportCampaignResponse) GetImported() *ImportedCampaign {
@@ -4293,7 +4419,7 @@ type ImportOrigin struct {
 
 func (x *ImportOrigin) Reset() {
 	*x = ImportOrigin{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[39]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4305,7 +4431,7 @@ func (x *ImportOrigin) String() string {
 func (*ImportOrigin) ProtoMessage() {}
 
 func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[39]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4318,7 +4444,7 @@ func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportOrigin.ProtoReflect.Descriptor instead.
 func (*ImportOrigin) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{39}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ImportOrigin) GetCampaignId() string {
@@ -4381,7 +4507,7 @@ type ImportedCampaign struct {
 
 func (x *ImportedCampaign) Reset() {
 	*x = ImportedCampaign{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[40]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4393,7 +4519,7 @@ func (x *ImportedCampaign) String() string {
 func (*ImportedCampaign) ProtoMessage() {}
 
 func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[40]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4406,7 +4532,7 @@ func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportedCampaign.ProtoReflect.Descriptor instead.
 func (*ImportedCampaign) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{40}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ImportedCampaign) GetImported() *ImportOrigin {
@@ -4487,7 +4613,7 @@ type ListImportsRequest struct {
 
 func (x *ListImportsRequest) Reset() {
 	*x = ListImportsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[41]
+	mi := &file_linktrial_v1_result_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4499,7 +4625,7 @@ func (x *ListImportsRequest) String() string {
 func (*ListImportsRequest) ProtoMessage() {}
 
 func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[41]
+	mi := &file_linktrial_v1_result_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4512,7 +4638,7 @@ func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsRequest.ProtoReflect.Descriptor instead.
 func (*ListImportsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{41}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{42}
 }
 
 type ListImportsResponse struct {
@@ -4524,7 +4650,7 @@ type ListImportsResponse struct {
 
 func (x *ListImportsResponse) Reset() {
 	*x = ListImportsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[42]
+	mi := &file_linktrial_v1_result_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4536,7 +4662,7 @@ func (x *ListImportsResponse) String() string {
 func (*ListImportsResponse) ProtoMessage() {}
 
 func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[42]
+	mi := &file_linktrial_v1_result_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4549,7 +4675,7 @@ func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsResponse.ProtoReflect.Descriptor instead.
 func (*ListImportsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{42}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListImportsResponse) GetImports() []*ImportedCampaign {
@@ -4568,7 +4694,7 @@ type RemoveImportRequest struct {
 
 func (x *RemoveImportRequest) Reset() {
 	*x = RemoveImportRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[43]
+	mi := &file_linktrial_v1_result_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4580,7 +4706,7 @@ func (x *RemoveImportRequest) String() string {
 func (*RemoveImportRequest) ProtoMessage() {}
 
 func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[43]
+	mi := &file_linktrial_v1_result_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4593,7 +4719,7 @@ func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportRequest.ProtoReflect.Descriptor instead.
 func (*RemoveImportRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{43}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RemoveImportRequest) GetCampaignId() string {
@@ -4611,7 +4737,7 @@ type RemoveImportResponse struct {
 
 func (x *RemoveImportResponse) Reset() {
 	*x = RemoveImportResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[44]
+	mi := &file_linktrial_v1_result_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4623,7 +4749,7 @@ func (x *RemoveImportResponse) String() string {
 func (*RemoveImportResponse) ProtoMessage() {}
 
 func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[44]
+	mi := &file_linktrial_v1_result_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4636,7 +4762,7 @@ func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportResponse.ProtoReflect.Descriptor instead.
 func (*RemoveImportResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{44}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{45}
 }
 
 var File_linktrial_v1_result_proto protoreflect.FileDescriptor
@@ -4778,7 +4904,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x04Lead\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x18\n" +
-	"\adecided\x18\x03 \x01(\bR\adecided\"\xbb\b\n" +
+	"\adecided\x18\x03 \x01(\bR\adecided\"\xf6\b\n" +
 	"\fProbeSummary\x12\x14\n" +
 	"\x05probe\x18\x01 \x01(\tR\x05probe\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12\x16\n" +
@@ -4816,7 +4942,8 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\br_factor\x18\x1b \x01(\x01H\n" +
 	"R\arFactor\x88\x01\x01\x12\x15\n" +
 	"\x03mos\x18\x1c \x01(\x01H\vR\x03mos\x88\x01\x01\x129\n" +
-	"\bcapacity\x18\x1d \x01(\v2\x1d.linktrial.v1.CapacitySummaryR\bcapacityB\r\n" +
+	"\bcapacity\x18\x1d \x01(\v2\x1d.linktrial.v1.CapacitySummaryR\bcapacity\x129\n" +
+	"\bmessages\x18( \x03(\v2\x1d.linktrial.v1.MessagesSummaryR\bmessagesB\r\n" +
 	"\v_loss_shareB\f\n" +
 	"\n" +
 	"_delay_minB\r\n" +
@@ -4833,7 +4960,27 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\v_jitter_maxB\x0e\n" +
 	"\f_uncertaintyB\v\n" +
 	"\t_r_factorB\x06\n" +
-	"\x04_mos\"\xa9\x04\n" +
+	"\x04_mos\"\x8a\x03\n" +
+	"\x0fMessagesSummary\x12\x14\n" +
+	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x18\n" +
+	"\apackets\x18\x02 \x01(\x03R\apackets\x12\x12\n" +
+	"\x04sent\x18\x03 \x01(\x03R\x04sent\x12\x1c\n" +
+	"\tdelivered\x18\x04 \x01(\x03R\tdelivered\x12 \n" +
+	"\tshare_low\x18\x05 \x01(\x01H\x00R\bshareLow\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"share_high\x18\x06 \x01(\x01H\x01R\tshareHigh\x88\x01\x01\x12\x1e\n" +
+	"\btime_min\x18\a \x01(\x01H\x02R\atimeMin\x88\x01\x01\x12\x1e\n" +
+	"\btime_p50\x18\b \x01(\x01H\x03R\atimeP50\x88\x01\x01\x12\x1e\n" +
+	"\btime_p95\x18\t \x01(\x01H\x04R\atimeP95\x88\x01\x01\x12\x1e\n" +
+	"\btime_max\x18\n" +
+	" \x01(\x01H\x05R\atimeMax\x88\x01\x01B\f\n" +
+	"\n" +
+	"_share_lowB\r\n" +
+	"\v_share_highB\v\n" +
+	"\t_time_minB\v\n" +
+	"\t_time_p50B\v\n" +
+	"\t_time_p95B\v\n" +
+	"\t_time_max\"\xa9\x04\n" +
 	"\x0fCapacitySummary\x12\x1a\n" +
 	"\bmeasured\x18\x01 \x01(\x05R\bmeasured\x12\x18\n" +
 	"\amaximum\x18\x02 \x01(\x01R\amaximum\x12$\n" +
@@ -5223,7 +5370,7 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_linktrial_v1_result_proto_goTypes = []any{
 	(RequiredOutcome)(0),           // 0: linktrial.v1.RequiredOutcome
 	(PointVerdict)(0),              // 1: linktrial.v1.PointVerdict
@@ -5240,112 +5387,114 @@ var file_linktrial_v1_result_proto_goTypes = []any{
 	(*Requirement)(nil),            // 12: linktrial.v1.Requirement
 	(*Lead)(nil),                   // 13: linktrial.v1.Lead
 	(*ProbeSummary)(nil),           // 14: linktrial.v1.ProbeSummary
-	(*CapacitySummary)(nil),        // 15: linktrial.v1.CapacitySummary
-	(*AxisValue)(nil),              // 16: linktrial.v1.AxisValue
-	(*TreatmentSummary)(nil),       // 17: linktrial.v1.TreatmentSummary
-	(*Delivery)(nil),               // 18: linktrial.v1.Delivery
-	(*PublishedValue)(nil),         // 19: linktrial.v1.PublishedValue
-	(*Points)(nil),                 // 20: linktrial.v1.Points
-	(*SweepRequest)(nil),           // 21: linktrial.v1.SweepRequest
-	(*SweepResponse)(nil),          // 22: linktrial.v1.SweepResponse
-	(*SweepPanel)(nil),             // 23: linktrial.v1.SweepPanel
-	(*SweepCurve)(nil),             // 24: linktrial.v1.SweepCurve
-	(*SeriesRequest)(nil),          // 25: linktrial.v1.SeriesRequest
-	(*SeriesResponse)(nil),         // 26: linktrial.v1.SeriesResponse
-	(*FlowSeries)(nil),             // 27: linktrial.v1.FlowSeries
-	(*Column)(nil),                 // 28: linktrial.v1.Column
-	(*ChannelSeries)(nil),          // 29: linktrial.v1.ChannelSeries
-	(*TelemetrySeries)(nil),        // 30: linktrial.v1.TelemetrySeries
-	(*GetAttemptRequest)(nil),      // 31: linktrial.v1.GetAttemptRequest
-	(*GetAttemptResponse)(nil),     // 32: linktrial.v1.GetAttemptResponse
-	(*Breach)(nil),                 // 33: linktrial.v1.Breach
-	(*FlowRow)(nil),                // 34: linktrial.v1.FlowRow
-	(*ListRecordsRequest)(nil),     // 35: linktrial.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 36: linktrial.v1.ListRecordsResponse
-	(*StoredJournal)(nil),          // 37: linktrial.v1.StoredJournal
-	(*StoredRecord)(nil),           // 38: linktrial.v1.StoredRecord
-	(*ImportCampaignRequest)(nil),  // 39: linktrial.v1.ImportCampaignRequest
-	(*ImportCampaignResponse)(nil), // 40: linktrial.v1.ImportCampaignResponse
-	(*ImportOrigin)(nil),           // 41: linktrial.v1.ImportOrigin
-	(*ImportedCampaign)(nil),       // 42: linktrial.v1.ImportedCampaign
-	(*ListImportsRequest)(nil),     // 43: linktrial.v1.ListImportsRequest
-	(*ListImportsResponse)(nil),    // 44: linktrial.v1.ListImportsResponse
-	(*RemoveImportRequest)(nil),    // 45: linktrial.v1.RemoveImportRequest
-	(*RemoveImportResponse)(nil),   // 46: linktrial.v1.RemoveImportResponse
-	nil,                            // 47: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil),  // 48: google.protobuf.Timestamp
-	(RunState)(0),                  // 49: linktrial.v1.RunState
-	(*Run)(nil),                    // 50: linktrial.v1.Run
-	(*TrialRow)(nil),               // 51: linktrial.v1.TrialRow
+	(*MessagesSummary)(nil),        // 15: linktrial.v1.MessagesSummary
+	(*CapacitySummary)(nil),        // 16: linktrial.v1.CapacitySummary
+	(*AxisValue)(nil),              // 17: linktrial.v1.AxisValue
+	(*TreatmentSummary)(nil),       // 18: linktrial.v1.TreatmentSummary
+	(*Delivery)(nil),               // 19: linktrial.v1.Delivery
+	(*PublishedValue)(nil),         // 20: linktrial.v1.PublishedValue
+	(*Points)(nil),                 // 21: linktrial.v1.Points
+	(*SweepRequest)(nil),           // 22: linktrial.v1.SweepRequest
+	(*SweepResponse)(nil),          // 23: linktrial.v1.SweepResponse
+	(*SweepPanel)(nil),             // 24: linktrial.v1.SweepPanel
+	(*SweepCurve)(nil),             // 25: linktrial.v1.SweepCurve
+	(*SeriesRequest)(nil),          // 26: linktrial.v1.SeriesRequest
+	(*SeriesResponse)(nil),         // 27: linktrial.v1.SeriesResponse
+	(*FlowSeries)(nil),             // 28: linktrial.v1.FlowSeries
+	(*Column)(nil),                 // 29: linktrial.v1.Column
+	(*ChannelSeries)(nil),          // 30: linktrial.v1.ChannelSeries
+	(*TelemetrySeries)(nil),        // 31: linktrial.v1.TelemetrySeries
+	(*GetAttemptRequest)(nil),      // 32: linktrial.v1.GetAttemptRequest
+	(*GetAttemptResponse)(nil),     // 33: linktrial.v1.GetAttemptResponse
+	(*Breach)(nil),                 // 34: linktrial.v1.Breach
+	(*FlowRow)(nil),                // 35: linktrial.v1.FlowRow
+	(*ListRecordsRequest)(nil),     // 36: linktrial.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 37: linktrial.v1.ListRecordsResponse
+	(*StoredJournal)(nil),          // 38: linktrial.v1.StoredJournal
+	(*StoredRecord)(nil),           // 39: linktrial.v1.StoredRecord
+	(*ImportCampaignRequest)(nil),  // 40: linktrial.v1.ImportCampaignRequest
+	(*ImportCampaignResponse)(nil), // 41: linktrial.v1.ImportCampaignResponse
+	(*ImportOrigin)(nil),           // 42: linktrial.v1.ImportOrigin
+	(*ImportedCampaign)(nil),       // 43: linktrial.v1.ImportedCampaign
+	(*ListImportsRequest)(nil),     // 44: linktrial.v1.ListImportsRequest
+	(*ListImportsResponse)(nil),    // 45: linktrial.v1.ListImportsResponse
+	(*RemoveImportRequest)(nil),    // 46: linktrial.v1.RemoveImportRequest
+	(*RemoveImportResponse)(nil),   // 47: linktrial.v1.RemoveImportResponse
+	nil,                            // 48: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil),  // 49: google.protobuf.Timestamp
+	(RunState)(0),                  // 50: linktrial.v1.RunState
+	(*Run)(nil),                    // 51: linktrial.v1.Run
+	(*TrialRow)(nil),               // 52: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
 	4,  // 0: linktrial.v1.ListFormatsResponse.formats:type_name -> linktrial.v1.Format
 	7,  // 1: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	48, // 2: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	48, // 3: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
-	48, // 4: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
-	49, // 5: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
+	49, // 2: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	49, // 3: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	49, // 4: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
+	50, // 5: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
 	11, // 6: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
 	10, // 7: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
-	50, // 8: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
-	16, // 9: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
-	17, // 10: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
-	20, // 11: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
+	51, // 8: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	17, // 9: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
+	18, // 10: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
+	21, // 11: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
 	14, // 12: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
 	13, // 13: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
-	41, // 14: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
+	42, // 14: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
 	12, // 15: linktrial.v1.RunSummary.requirements:type_name -> linktrial.v1.Requirement
 	0,  // 16: linktrial.v1.Requirement.outcome:type_name -> linktrial.v1.RequiredOutcome
-	15, // 17: linktrial.v1.ProbeSummary.capacity:type_name -> linktrial.v1.CapacitySummary
-	19, // 18: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedValue
-	18, // 19: linktrial.v1.TreatmentSummary.delivery:type_name -> linktrial.v1.Delivery
-	1,  // 20: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	47, // 21: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
-	23, // 22: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
-	24, // 23: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
-	27, // 24: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
-	29, // 25: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
-	30, // 26: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
-	28, // 27: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	50, // 28: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	51, // 29: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
-	34, // 30: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	33, // 31: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
-	14, // 32: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
-	48, // 33: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
-	37, // 34: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
-	38, // 35: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
-	48, // 36: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
-	42, // 37: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
-	48, // 38: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
-	41, // 39: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
-	48, // 40: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
-	42, // 41: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
-	5,  // 42: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	8,  // 43: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	21, // 44: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	25, // 45: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	31, // 46: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	35, // 47: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
-	39, // 48: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
-	2,  // 49: linktrial.v1.ResultService.ListFormats:input_type -> linktrial.v1.ListFormatsRequest
-	43, // 50: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
-	45, // 51: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
-	6,  // 52: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	9,  // 53: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	22, // 54: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	26, // 55: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	32, // 56: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	36, // 57: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
-	40, // 58: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
-	3,  // 59: linktrial.v1.ResultService.ListFormats:output_type -> linktrial.v1.ListFormatsResponse
-	44, // 60: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
-	46, // 61: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
-	52, // [52:62] is the sub-list for method output_type
-	42, // [42:52] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	16, // 17: linktrial.v1.ProbeSummary.capacity:type_name -> linktrial.v1.CapacitySummary
+	15, // 18: linktrial.v1.ProbeSummary.messages:type_name -> linktrial.v1.MessagesSummary
+	20, // 19: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedValue
+	19, // 20: linktrial.v1.TreatmentSummary.delivery:type_name -> linktrial.v1.Delivery
+	1,  // 21: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
+	48, // 22: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	24, // 23: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
+	25, // 24: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
+	28, // 25: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
+	30, // 26: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
+	31, // 27: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
+	29, // 28: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
+	51, // 29: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	52, // 30: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	35, // 31: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
+	34, // 32: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
+	14, // 33: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
+	49, // 34: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	38, // 35: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
+	39, // 36: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
+	49, // 37: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
+	43, // 38: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
+	49, // 39: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
+	42, // 40: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
+	49, // 41: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
+	43, // 42: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
+	5,  // 43: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	8,  // 44: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	22, // 45: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	26, // 46: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	32, // 47: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	36, // 48: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
+	40, // 49: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
+	2,  // 50: linktrial.v1.ResultService.ListFormats:input_type -> linktrial.v1.ListFormatsRequest
+	44, // 51: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
+	46, // 52: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
+	6,  // 53: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	9,  // 54: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	23, // 55: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	27, // 56: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	33, // 57: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	37, // 58: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
+	41, // 59: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
+	3,  // 60: linktrial.v1.ResultService.ListFormats:output_type -> linktrial.v1.ListFormatsResponse
+	45, // 61: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
+	47, // 62: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
+	53, // [53:63] is the sub-list for method output_type
+	43, // [43:53] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -5357,15 +5506,16 @@ func file_linktrial_v1_result_proto_init() {
 	file_linktrial_v1_result_proto_msgTypes[8].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[12].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[13].OneofWrappers = []any{}
-	file_linktrial_v1_result_proto_msgTypes[15].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[14].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[16].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   46,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

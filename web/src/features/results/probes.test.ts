@@ -72,6 +72,37 @@ describe('the table of probes', () => {
     expect(rows[0]!.text()).toContain('4.05')
     expect(rows[1]!.text()).toContain('–')
   })
+  it('has messages in a table of their own', () => {
+    const said = create(ProbeSummarySchema, {
+      label: 'Messages',
+      measured: 1,
+      planned: 1,
+      messages: [
+        {
+          bytes: 1024n,
+          packets: 1n,
+          sent: 80n,
+          delivered: 78n,
+          shareLow: 0.9134,
+          shareHigh: 0.9931,
+          timeMin: 0.0302,
+          timeP50: 0.0405,
+          timeP95: 0.06,
+          timeMax: 0.075,
+        },
+        { bytes: 10240n, packets: 9n, sent: 0n, delivered: 0n },
+      ],
+    })
+    expect(text(false).findAll('table')).toHaveLength(1)
+    const table = mount(ProbesTable, { props: { probes: [beside, said], clock: '' } })
+    const tables = table.findAll('table')
+    expect(tables).toHaveLength(2)
+    const rows = tables[1]!.findAll('tbody tr').map((r) => r.findAll('td').map((c) => c.text().replace(/\s/g, ' ')))
+    expect(rows).toEqual([
+      ['1024', '1', '80', '78', '97.50 %', '91.3 % to 99.3 %', '30.2', '40.5', '60.0', '75.0'],
+      ['10240', '9', '0', '0', '–', '–', '–', '–', '–', '–'],
+    ])
+  })
   it('has what a search found in a table of its own', () => {
     const search = create(ProbeSummarySchema, {
       probe: 'capacity',

@@ -1,7 +1,7 @@
 // What the table of probes shows.
 import { decimal, NOTHING, percent } from '@/lib/number'
 import { ofAll } from '@/lib/format'
-import type { ProbeSummary } from '@/gen/linktrial/v1/result_pb'
+import type { MessagesSummary, ProbeSummary } from '@/gen/linktrial/v1/result_pb'
 
 export interface ProbeColumn {
   name: string
@@ -95,6 +95,48 @@ export function capacityCaveats(p: ProbeSummary): string[] {
   if (p.capacity?.highest)
     out.push(`${p.capacity.highest} of ${p.capacity.measured}: the highest rate was not too much, it may be higher`)
   return out
+}
+
+/** The columns of messages. */
+export const messageColumns: ProbeColumn[] = [
+  { name: 'bytes', title: 'Bytes', hint: 'payload of UDP of one message' },
+  { name: 'packets', title: 'Packets', hint: 'of one message, which leave at once' },
+  { name: 'sent', title: 'Sent', hint: 'messages of which all packets were sent' },
+  { name: 'delivered', title: 'Delivered', hint: 'messages of which all packets arrived; none is sent again' },
+  { name: 'share', title: 'Share', hint: 'share delivered' },
+  { name: 'interval', title: '95 % interval', hint: "of the share: Wilson's, as if losses were independent" },
+  { name: 'timeMin', title: 'Min', hint: "least time from the first packet's sending to the last one's arrival, ms" },
+  { name: 'timeP50', title: '50 %', hint: 'median of that time, ms' },
+  { name: 'timeP95', title: '95 %', hint: '95th percentile of that time, ms' },
+  { name: 'timeMax', title: 'Max', hint: 'longest time, ms' },
+]
+
+export function messageCell(m: MessagesSummary, column: string): string {
+  switch (column) {
+    case 'bytes':
+      return String(m.bytes)
+    case 'packets':
+      return String(m.packets)
+    case 'sent':
+      return String(m.sent)
+    case 'delivered':
+      return String(m.delivered)
+    case 'share':
+      return m.sent ? percent(Number(m.delivered) / Number(m.sent), 2) : NOTHING
+    case 'interval':
+      return m.shareLow === undefined || m.shareHigh === undefined
+        ? NOTHING
+        : `${percent(m.shareLow, 1)} to ${percent(m.shareHigh, 1)}`
+    case 'timeMin':
+      return ms(m.timeMin)
+    case 'timeP50':
+      return ms(m.timeP50)
+    case 'timeP95':
+      return ms(m.timeP95)
+    case 'timeMax':
+      return ms(m.timeMax)
+  }
+  return ''
 }
 
 /** A row's name: the probe, and what ran beside it. */
