@@ -93,7 +93,6 @@ func newSetUpNetwork(t *testing.T, p *program) *setUpNetwork {
 	n.adapter("relay", "in0", "in-air")
 	n.adapter("relay", "out0", "out-air")
 	n.adapter("beta", "usb0", "out-air")
-	n.do("relay", "sysctl", "-qw", "net.ipv4.ip_forward=1")
 	n.relayNetwork.start("control", "serve", "--listen", "10.9.0.1:7700", "--open")
 	waitUntil(t, "the orchestrator", time.Minute, func() bool { return n.linktrial("nodes").Run() == nil }, func() string { return "" })
 	return n

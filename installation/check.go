@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -25,9 +26,12 @@ var users = []string{"linktrial", agentUser, "linktrial-driver"}
 // ErrNoSystemd says that the machine was not booted by systemd.
 var ErrNoSystemd = errors.New("this machine was not started by systemd, which would keep the services running")
 
-// MinFreeBytes is the free disk space that a start takes: a database has some hundred MiB
-// before the first run, and agents leave some to others.
-const MinFreeBytes = 1 << 30
+// Free disk space that is needed: an orchestrator's database has some hundred MiB before the
+// first run; a node's agent leaves some to others, and starts no trial below that.
+const (
+	MinFreeBytes     = 1 << 30   // of a start
+	MinNodeFreeBytes = 256 << 20 // of a node that joins
+)
 
 // clockSlack is how far a clock may be behind the files of the package: their times are of
 // the build, and zones and slow clocks differ by less.
@@ -43,14 +47,30 @@ func (m *Machine) Check(ctx context.Context, now time.Time) error {
 	if err := m.checkInstalled(ctx); err != nil {
 		return err
 	}
-	var fsys unix.Statfs_t
-	if err := unix.Statfs(m.at("/var/lib"), &fsys); err != nil {
-		return fmt.Errorf("free disk space of /var/lib: %w", err)
-	}
-	if free := int64(fsys.Bavail) * fsys.Bsize; free < MinFreeBytes {
-		return fmt.Errorf("/var/lib has %s free, expected %s: make room, or mount a larger disk there, and start again", unit.FormatBytes(free), unit.FormatBytes(MinFreeBytes))
+	for _, folder := range []string{OrchestratorData, AgentData} {
+		if err := CheckFree(m.at(folder), MinFreeBytes); err != nil {
+			return err
+		}
 	}
 	return m.checkClock(now)
+}
+
+// CheckFree refuses a folder whose disk has too little free space, in bytes. One that is not
+// there yet will be on the disk of the folder above.
+func CheckFree(folder string, want int64) error {
+	var fsys unix.Statfs_t
+	err := unix.Statfs(folder, &fsys)
+	for errors.Is(err, fs.ErrNotExist) && folder != filepath.Dir(folder) {
+		folder = filepath.Dir(folder)
+		err = unix.Statfs(folder, &fsys)
+	}
+	if err != nil {
+		return fmt.Errorf("free disk space of %s: %w", folder, err)
+	}
+	if free := int64(fsys.Bavail) * fsys.Bsize; free < want {
+		return fmt.Errorf("%s has %s free, expected %s: make room, or mount a larger disk there, and try again", folder, unit.FormatBytes(free&^(1<<20-1)), unit.FormatBytes(want))
+	}
+	return nil
 }
 
 // Installed reports whether a package has installed Linktrial's services on this machine.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/inputfile"
@@ -130,6 +131,30 @@ func (m *Machine) forgetToken(s AgentSettings) error {
 	return nil
 }
 
+// JoiningSuffix ends the name of a folder, beside the state folder of a node, that a laptop
+// enrols into.
+const JoiningSuffix = ".joining"
+
+// removeUnfinished removes what a command began that did not come to its end, as where the
+// power was lost.
+func (m *Machine) removeUnfinished() error {
+	settings, err := filepath.Glob(m.at("/etc/linktrial/.*"))
+	if err != nil {
+		return err
+	}
+	joining, err := filepath.Glob(m.NodeState("*" + JoiningSuffix))
+	if err != nil {
+		return err
+	}
+	settings = slices.DeleteFunc(settings, func(path string) bool { return !atomicfile.Unfinished(path) })
+	for _, path := range slices.Concat(settings, joining) {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("what an interrupted command left: %w", err)
+		}
+	}
+	return nil
+}
+
 // step writes files, and has a unit enabled and running with them. What fails takes back
 // all of it.
 func (m *Machine) step(ctx context.Context, unit string, ready func(context.Context) error, write func() ([]written, error)) error {
@@ -139,6 +164,9 @@ func (m *Machine) step(ctx context.Context, unit string, ready func(context.Cont
 	}
 	if !before.Loaded {
 		return fmt.Errorf("the service manager does not know %s: is the package installed?", unit)
+	}
+	if err := m.removeUnfinished(); err != nil {
+		return err
 	}
 	files, err := write()
 	changed := false

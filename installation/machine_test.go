@@ -18,6 +18,7 @@ type manager struct {
 	units map[string]Unit
 	told  []string
 	fails string // the call that fails
+	looks func(after string)
 }
 
 func (m *manager) call(what, unit string, change func(*Unit)) error {
@@ -29,6 +30,9 @@ func (m *manager) call(what, unit string, change func(*Unit)) error {
 	u := m.units[unit]
 	change(&u)
 	m.units[unit] = u
+	if m.looks != nil {
+		m.looks(call)
+	}
 	return nil
 }
 
@@ -254,6 +258,17 @@ func TestCheck(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: %v, expected %q", name, err, c.want)
 		}
+	}
+}
+
+func TestCheckFree(t *testing.T) {
+	dir := t.TempDir()
+	if err := CheckFree(filepath.Join(dir, "not", "there"), 1); err != nil {
+		t.Error(err)
+	}
+	err := CheckFree(filepath.Join(dir, "not", "there"), 1<<60)
+	if err == nil || !strings.HasPrefix(err.Error(), dir+" has ") || !strings.Contains(err.Error(), "expected 1073741824 GiB: make room") {
+		t.Error(err)
 	}
 }
 

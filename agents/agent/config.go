@@ -218,6 +218,15 @@ func (c *Config) withoutRadio() bool {
 	return c.Orchestrator != "" && c.Device == "" && c.RadioAddress == "" && c.Radio == "" && c.RadioControl == "" && len(c.More) == 0
 }
 
+// interfaces are those that lead to radios.
+func (c *Config) interfaces() []string {
+	out := []string{c.Device}
+	for _, m := range c.More {
+		out = append(out, m.Device)
+	}
+	return out
+}
+
 func checkDevice(name string) error {
 	if strings.ContainsAny(name, "/ \t\n\x00") || len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("interface %.100q (--device), expected the name of a network interface of at most %d characters, such as radio0", name, unix.IFNAMSIZ-1)

@@ -212,7 +212,7 @@ func (x *execution) busy(sent func() (int64, error)) silence.Busy {
 	if control := x.run.node.cfg.RadioControl; control != "" {
 		return radiolink.Busy(control)
 	}
-	if sent != nil && (len(x.sheet.Listeners(radio.RoleRelay)) > 0 || provenance.Forwards()) {
+	if sent != nil && (len(x.sheet.Listeners(radio.RoleRelay)) > 0 || netif.Forwards(x.run.node.cfg.interfaces()...)) {
 		return silence.Forwarding(x.sheet, sent, x.controlBytes)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"linktrial/agents/netif"
-	"linktrial/agents/provenance"
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
@@ -67,7 +66,7 @@ func (x *execution) neighbours() []radio.Role {
 // forwards reports whether the node's kernel forwards packets of others over its radios.
 func (x *execution) forwards() bool {
 	cfg := &x.run.node.cfg
-	return cfg.Role == radio.RoleRelay && !cfg.emulated() && provenance.Forwards()
+	return cfg.Role == radio.RoleRelay && !cfg.emulated() && netif.Forwards(cfg.interfaces()...)
 }
 
 // addresses are those of roles that no driver would refuse.

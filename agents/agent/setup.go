@@ -38,11 +38,13 @@ func (a *agent) openRadios(ctx context.Context) (err error) {
 	kept := a.radios.Radios()
 	if !a.cfg.withoutRadio() {
 		a.fixed = a.cfg.fixed()
+		a.radios.Name(a.cfg.interfaces())
 		if len(kept) > 0 {
 			a.cfg.Logger.Warn("a radio that was set up is not used", "interface", kept[0].Interface, "reason", a.fixed)
 		}
 		return nil
 	}
+	a.radios.Name(nil)
 	a.radios.Restore(ctx)
 	a.cfg.adopt(kept)
 	return nil
@@ -116,6 +118,8 @@ func (a *agent) watchRadios(ctx context.Context) {
 	netif.Follow(ctx, a.cfg.Logger, func() {
 		if a.fixed == "" {
 			a.radios.Restore(ctx)
+		} else {
+			a.radios.Name(a.cfg.interfaces())
 		}
 		if a.radios.Look(ctx) && a.session.Gate().Unrestricted() {
 			a.pollNow()

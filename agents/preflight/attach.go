@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"linktrial/agents/provenance"
+	"linktrial/agents/netif"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/checkkind"
 	"linktrial/internal/radio"
@@ -62,7 +62,7 @@ type attachment struct {
 }
 
 func readAttachment(device string, routes []radio.Route) (*attachment, error) {
-	f := &attachment{routes: map[string]bool{}, forwarding: provenance.Forwards()}
+	f := &attachment{routes: map[string]bool{}, forwarding: netif.Forwards(device)}
 	l, err := netlink.LinkByName(device)
 	var none netlink.LinkNotFoundError
 	if errors.As(err, &none) {

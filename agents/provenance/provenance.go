@@ -187,9 +187,3 @@ func qdiscs(ctx context.Context) string {
 	}
 	return strings.TrimSpace(string(out))
 }
-
-// Forwards reports whether this node forwards packets between its interfaces (IPv4).
-func Forwards() bool {
-	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
-	return err == nil && strings.TrimSpace(string(b)) == "1"
-}

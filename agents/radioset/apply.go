@@ -15,6 +15,7 @@ import (
 	"linktrial/agents/netif"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/backoff"
+	"linktrial/internal/radiomark"
 )
 
 // carrierWait is for how long an interface that was down is waited for: an adapter of
@@ -25,8 +26,10 @@ const carrierWait = 4 * time.Second
 type held struct {
 	Setting
 	// Trying: an order is under way. What is left of one that was interrupted is taken back.
-	Trying bool   `json:"trying,omitempty"`
-	Before before `json:"before"`
+	Trying bool `json:"trying,omitempty"`
+	// Forwarding: packets that arrive at it were not passed on before, see [forward].
+	Forwarding bool   `json:"forwarding,omitempty"`
+	Before     before `json:"before"`
 }
 
 // before is what an interface was before a radio was set up on it.
@@ -88,7 +91,11 @@ func (s *Setting) apply(ctx context.Context, try bool) error {
 		return fmt.Errorf("interface %s: %w", s.Interface, err)
 	}
 	a := l.Attrs()
-	if s.MTU != 0 && a.MTU != s.MTU { // first: some drivers take it only while the interface is down
+	// First, so that this machine's orchestrator announces nothing on it from then on.
+	if err := radiomark.Set(l, true); err != nil {
+		return denied(s.Interface+" is not marked as a radio", err)
+	}
+	if s.MTU != 0 && a.MTU != s.MTU { // before it is up: some drivers take it only while the interface is down
 		if err := netlink.LinkSetMTU(l, s.MTU); err != nil {
 			return denied(fmt.Sprintf("%s does not take an MTU of %d bytes (it has %d)", s.Interface, s.MTU, a.MTU), err)
 		}
@@ -146,6 +153,7 @@ func (h *held) takeBack(boot string) error {
 			failed = append(failed, denied(what, err))
 		}
 	}
+	failed = append(failed, h.forwardNoMore(l))
 	for _, r := range h.Routes {
 		if !slices.Contains(h.Before.Routes, r) {
 			note(fmt.Sprintf("the route to %s is not removed", r.To), netlink.RouteDel(r.netlink(h.Before.Index)))
@@ -160,7 +168,20 @@ func (h *held) takeBack(boot string) error {
 	if h.MTU != 0 && h.Before.MTU != h.MTU {
 		note(fmt.Sprintf("the MTU is not %d bytes again", h.Before.MTU), netlink.LinkSetMTU(l, h.Before.MTU))
 	}
+	note(h.Interface+" is marked as a radio still", radiomark.Set(l, false))
 	return errors.Join(failed...)
+}
+
+// forwardNoMore gives back what forward has switched on.
+func (h *held) forwardNoMore(l netlink.Link) error {
+	if !h.Forwarding {
+		return nil
+	}
+	if err := setForwarding(l, false); err != nil {
+		return denied("packets that arrive at "+h.Interface+" are passed on still", err)
+	}
+	h.Forwarding = false
+	return nil
 }
 
 // words says what was done.

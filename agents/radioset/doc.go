@@ -7,11 +7,15 @@
 // The files, from the top down:
 //
 //   - told: which interfaces the orchestrator has
-//   - keep: the radios that are kept, in the state folder; orders
+//   - named: radios that came with the agent's configuration
+//   - order: what people order, tried and taken back
+//   - keep: the radios that are kept, in the state folder
+//   - relay: packets between the two radios of a relay
 //   - apply: an interface as it is to be, and as it was before
 //   - refuse: why an order is not carried out; pure
 //   - setting: what an order says
 //   - list: the interfaces as they are
 //   - verdict: what speaks for and against an interface; pure
 //   - owner: which program configures an interface
+//   - forwarding: whether the kernel passes on packets that arrive at an interface
 package radioset

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,10 +15,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"linktrial/agents/netif"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/namespace"
 	"linktrial/internal/namespace/namespacetest"
 	"linktrial/internal/process"
+	"linktrial/internal/radiomark"
 )
 
 // other is another machine at the far end of a cable.
@@ -99,17 +102,31 @@ func reaches(t *testing.T, address string) error {
 	return err
 }
 
-// looks is all that can be seen of an interface.
-func looks(t *testing.T, device string) string {
+func link(t *testing.T, device string) netlink.Link {
 	t.Helper()
 	l, err := netlink.LinkByName(device)
 	require.NoError(t, err)
+	return l
+}
+
+// looks is all that can be seen of an interface.
+func looks(t *testing.T, device string) string {
+	t.Helper()
+	l := link(t, device)
 	addresses, err := netlink.AddrList(l, netlink.FAMILY_V4)
 	require.NoError(t, err)
 	routes, err := netlink.RouteList(l, netlink.FAMILY_V4)
 	require.NoError(t, err)
 	a := l.Attrs()
-	return fmt.Sprintf("up %v mtu %d addresses %v routes %v", a.Flags&net.FlagUp != 0, a.MTU, addresses, routes)
+	return fmt.Sprintf("up %v mtu %d addresses %v routes %v alias %q passes on %v", a.Flags&net.FlagUp != 0, a.MTU, addresses, routes, a.Alias, netif.Forwards(device))
+}
+
+// marked reports whether other programs of the machine see that an interface is a radio.
+func marked(t *testing.T, device string) bool {
+	t.Helper()
+	i, err := net.InterfaceByName(device)
+	require.NoError(t, err)
+	return radiomark.On(*i)
 }
 
 func open(t *testing.T, dir string) *Keeper {
@@ -155,6 +172,7 @@ func TestRadio(t *testing.T) {
 	require.Equal(t, "radio0", k.All().Interfaces[0].Name)
 	require.Contains(t, words(k.All().Interfaces[0]), "+ it was set up as a radio")
 	set := looks(t, "radio0")
+	require.True(t, marked(t, "radio0"))
 
 	// The agent is started again, and nothing changes.
 	k = open(t, dir)
@@ -169,6 +187,7 @@ func TestRadio(t *testing.T) {
 	far.has(t, "10.77.0.3/24")
 	k.Restore(t.Context())
 	require.Eventually(t, func() bool { return reaches(t, "10.77.0.3:7") == nil }, 10*time.Second, 10*time.Millisecond)
+	require.True(t, marked(t, "radio0"))
 
 	// It is given back by an agent that was started in between.
 	k = open(t, dir)
@@ -192,7 +211,7 @@ func TestRadioBesideSettings(t *testing.T) {
 	plug(t, "radio0")
 	plug(t, "radio1")
 	namespacetest.IP(t, "addr add 10.77.0.1/24 dev radio0")
-	namespacetest.IP(t, "link set radio0 mtu 1300 up")
+	namespacetest.IP(t, "link set radio0 mtu 1300 up alias mast-north")
 	first, second := looks(t, "radio0"), looks(t, "radio1")
 	k := open(t, t.TempDir())
 	done, text := carry(t, k, &linktrialv1.RadioOrder{Radio: client("radio0")})
@@ -272,6 +291,38 @@ func TestRadioInterrupted(t *testing.T) {
 	require.Equal(t, set, looks(t, "radio0"))
 	require.Equal(t, netip.MustParsePrefix("10.77.0.1/24"), k.Radios()[0].Address)
 	require.Len(t, k.kept.Radios, 1)
+}
+
+// An interface that the agent's configuration names is marked while it does, and changed in no
+// other way.
+func TestNamedRadio(t *testing.T) {
+	t.Parallel()
+	if !namespacetest.Alone(t) {
+		return
+	}
+	far := plug(t, "radio0")
+	plug(t, "radio1")
+	before := looks(t, "radio0")
+	dir := t.TempDir()
+	open(t, dir).Name(nil)
+	require.NoFileExists(t, filepath.Join(dir, file))
+	open(t, dir).Name([]string{"radio0", "", "radio7"})
+	require.True(t, marked(t, "radio0"))
+	require.False(t, marked(t, "radio1"))
+	namespacetest.IP(t, "link del radio0")
+	far.cable(t, "radio0")
+	k := open(t, dir)
+	k.Name([]string{"radio0", "radio7"})
+	require.True(t, marked(t, "radio0"), "the adapter is another one")
+	open(t, dir).Name([]string{"radio1"})
+	require.Equal(t, before, looks(t, "radio0"))
+	require.True(t, marked(t, "radio1"))
+	// One that is set up afterwards is a radio still.
+	k = open(t, dir)
+	done, text := carry(t, k, &linktrialv1.RadioOrder{Radio: client("radio1")})
+	require.True(t, done, text)
+	k.Name(nil)
+	require.True(t, marked(t, "radio1"))
 }
 
 // A relay has a radio to either side, and not a third.

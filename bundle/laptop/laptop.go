@@ -207,6 +207,9 @@ func (t tree) gather(ctx context.Context, cfg Config, scrap string) error {
 	if err := cfg.PostgreSQL.addTo(ctx, t); err != nil {
 		return err
 	}
+	if err := t.fitsAnyProcessor(); err != nil {
+		return err
+	}
 	readme := filepath.Join(scrap, "README.txt")
 	if err := t.writeReadme(readme, "/usr/"); err != nil {
 		return err

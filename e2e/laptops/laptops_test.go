@@ -102,7 +102,18 @@ func TestTwoLaptops(t *testing.T) {
 
 	p.a.On("linktrial node radio laptop-b --remove")
 	require.NotContains(t, p.b.On("ip -brief address show radio0"), "10.77.0.3")
+	require.NotContains(t, p.b.On("ip -details link show radio0"), "radio of Linktrial")
 
+	t.Logf("all but the removal after %s", time.Since(began).Round(100*time.Millisecond))
+	p.remove(t)
+	t.Logf("removed after %s", time.Since(began).Round(100*time.Millisecond))
+	p.faults(t)
+	p.remove(t)
+	t.Logf("removed again after %s", time.Since(began).Round(100*time.Millisecond))
+}
+
+// remove removes and purges the package, and nothing is left.
+func (p *pair) remove(t *testing.T) {
 	for _, m := range []*machinetest.Machine{p.a, p.b} {
 		m.On("dpkg -r linktrial")
 		require.Equal(t, "inactive\n", m.On("systemctl is-active linktrial-agent; true"))
@@ -146,6 +157,9 @@ func (p *pair) setUp(t *testing.T) {
 	p.a.On("linktrial node radio laptop-a --interface radio0 --address 10.77.0.1/24 --role client")
 	p.a.On("linktrial node radio laptop-b --interface radio0 --address 10.77.0.3/24 --role server")
 	require.Contains(t, p.b.On("ip -brief address show radio0"), "10.77.0.3/24")
+	for _, m := range []*machinetest.Machine{p.a, p.b} {
+		require.Contains(t, m.On("ip -details link show radio0"), "[radio of Linktrial]")
+	}
 	checks := p.a.On("linktrial preflight; true") // a bare machine has no time service, which is a warning
 	require.Regexp(t, `laptop-b +time +warning`, checks)
 	require.NotContains(t, checks, "fail")

@@ -47,10 +47,12 @@ func (s *Service) serve(ctx context.Context, links families, questions <-chan pa
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			before := used
 			used = s.join(links)
+			links.leave(before, used)
 		case q := <-questions:
 			id, ok := readQuestion(q.bytes)
-			if addresses := used[q.link]; ok && q.group && len(addresses) > 0 && limit.Allow() {
+			if addresses := used[q.link]; ok && q.group && len(addresses) > 0 && limit.Allow() && s.uses(q.link) {
 				s.reply(q, id, addresses)
 			}
 		}
@@ -76,6 +78,13 @@ func (s *Service) join(links families) map[int][]netip.Addr {
 		used[i.Index] = addresses
 	}
 	return used
+}
+
+// uses reports whether an interface is used still: it can have become a radio's since the
+// interfaces were looked for.
+func (s *Service) uses(link int) bool {
+	i, err := net.InterfaceByIndex(link)
+	return err == nil && (s.Unused == nil || !s.Unused(*i))
 }
 
 // addresses are those of an interface at which the orchestrator listens.

@@ -41,6 +41,7 @@ type packet struct {
 // family is a socket of IPv4 or IPv6.
 type family interface {
 	join(i *net.Interface) error
+	leave(i *net.Interface) error
 	read(b []byte) (n, link int, from netip.AddrPort, group bool, err error)
 	write(b []byte, link int, to netip.AddrPort) error
 	toGroup() netip.AddrPort
@@ -70,6 +71,18 @@ func open(at int) (families, error) {
 func (l families) close() {
 	for _, f := range l {
 		_ = f.Close() // nothing is lost
+	}
+}
+
+// leave leaves the group on the interfaces that are used no more.
+func (l families) leave(before, used map[int][]netip.Addr) {
+	for index := range before {
+		if _, still := used[index]; still {
+			continue
+		}
+		for _, f := range l {
+			_ = f.leave(&net.Interface{Index: index}) // it has gone, or the family had no address there
+		}
 	}
 }
 
@@ -156,6 +169,10 @@ func (c v4) join(i *net.Interface) error {
 	return c.JoinGroup(i, net.UDPAddrFromAddrPort(c.toGroup()))
 }
 
+func (c v4) leave(i *net.Interface) error {
+	return c.LeaveGroup(i, net.UDPAddrFromAddrPort(c.toGroup()))
+}
+
 func (c v4) read(b []byte) (n, link int, from netip.AddrPort, group bool, err error) {
 	n, m, a, err := c.ReadFrom(b)
 	if err != nil || m == nil {
@@ -187,6 +204,10 @@ func (v6) toGroup() netip.AddrPort { return netip.AddrPortFrom(group6, port) }
 
 func (c v6) join(i *net.Interface) error {
 	return c.JoinGroup(i, net.UDPAddrFromAddrPort(c.toGroup()))
+}
+
+func (c v6) leave(i *net.Interface) error {
+	return c.LeaveGroup(i, net.UDPAddrFromAddrPort(c.toGroup()))
 }
 
 func (c v6) read(b []byte) (n, link int, from netip.AddrPort, group bool, err error) {

@@ -2,18 +2,24 @@ package discovery
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"linktrial/internal/namespace"
 	"linktrial/internal/namespace/namespacetest"
 	"linktrial/internal/process"
+	"linktrial/internal/radiomark"
 	"linktrial/internal/testkind"
 )
 
@@ -56,6 +62,7 @@ func (f *far) find(t *testing.T, limit time.Duration) (found []Found) {
 }
 
 func TestOverCables(t *testing.T) {
+	t.Parallel()
 	testkind.OfTest(t, testkind.RealTime, "waits for answers over interfaces")
 	if !namespacetest.Alone(t) {
 		return
@@ -97,9 +104,107 @@ func TestOverCables(t *testing.T) {
 	require.Empty(t, other.find(t, time.Second), "it has ended")
 }
 
+// An interface that becomes a radio has no packet of multicast DNS from then on, whoever
+// asks there, also by an orchestrator that is started again, until it is given back.
+func TestInterfaceBecomesRadio(t *testing.T) {
+	t.Parallel()
+	testkind.OfTest(t, testkind.RealTime, "waits for answers over interfaces")
+	if !namespacetest.Alone(t) {
+		return
+	}
+	other := newFar(t)
+	other.cable(t, "control", "eth0", 1)
+	other.cable(t, "radio", "wlan0", 2)
+	announced := one
+	announced.Only = netip.IPv4Unspecified()
+	announced.Unused = radiomark.On
+	radio := func(is bool) {
+		l, err := netlink.LinkByName("radio")
+		require.NoError(t, err)
+		require.NoError(t, radiomark.Set(l, is))
+	}
+	var addresses []string
+	found := func() []string {
+		addresses = nil
+		for _, f := range other.find(t, 5*time.Second) {
+			for _, a := range f.Addresses {
+				addresses = append(addresses, a.String())
+			}
+		}
+		slices.Sort(addresses)
+		return addresses
+	}
+	both, control := []string{"10.0.1.1", "10.0.2.1"}, []string{"10.0.1.1"}
+
+	stop, err := Announce(announced)
+	require.NoError(t, err)
+	arrived := other.watch(t, "wlan0")
+	require.Equal(t, both, found())
+	require.NotZero(t, arrived())
+
+	radio(true)
+	require.Equal(t, control, found()) // asks at once, and for longer than the pause between two looks
+	time.Sleep(rescan / 2)
+	require.Equal(t, control, found())
+	stop()
+	stop, err = Announce(announced)
+	require.NoError(t, err)
+	require.Equal(t, control, found())
+	require.Zero(t, arrived(), "packets of multicast DNS over the radio")
+
+	radio(false)
+	require.Eventually(t, func() bool { return slices.Equal(both, found()) }, 20*time.Second, time.Second/10)
+	stop()
+}
+
+// watch counts the packets from port 5353 of this machine that arrive there at an interface,
+// since it was asked last.
+func (f *far) watch(t *testing.T, at string) (arrived func() int) {
+	const toNetwork = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
+	var socket int
+	f.do(t, func() {
+		i, err := net.InterfaceByName(at)
+		require.NoError(t, err)
+		socket, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, toNetwork)
+		require.NoError(t, err)
+		require.NoError(t, unix.Bind(socket, &unix.SockaddrLinklayer{Protocol: toNetwork, Ifindex: i.Index}))
+	})
+	t.Cleanup(func() { unix.Close(socket) })
+	return func() (n int) {
+		b := make([]byte, maxPacket)
+		for {
+			length, from, err := unix.Recvfrom(socket, b, 0)
+			if errors.Is(err, unix.EAGAIN) {
+				return n
+			}
+			require.NoError(t, err)
+			if from.(*unix.SockaddrLinklayer).Pkttype != unix.PACKET_OUTGOING && fromPort(b[:length]) == port {
+				n++
+			}
+		}
+	}
+}
+
+// fromPort is the port that a packet of IP comes from; 0: it is not one of UDP.
+func fromPort(b []byte) int {
+	switch {
+	case len(b) >= 40 && b[0]>>4 == 6 && b[6] == unix.IPPROTO_UDP:
+		b = b[40:]
+	case len(b) >= 20 && b[0]>>4 == 4 && b[9] == unix.IPPROTO_UDP:
+		b = b[int(b[0]&15)*4:]
+	default:
+		return 0
+	}
+	if len(b) < 2 {
+		return 0
+	}
+	return int(binary.BigEndian.Uint16(b))
+}
+
 // Two orchestrators of one name are two, each with its address; one listens at one
 // address only.
 func TestSeveralOverACable(t *testing.T) {
+	t.Parallel()
 	testkind.OfTest(t, testkind.RealTime, "waits for answers over interfaces")
 	if !namespacetest.Alone(t) {
 		return
@@ -123,6 +228,7 @@ func TestSeveralOverACable(t *testing.T) {
 
 // Without IPv4, as on a cable between laptops that no DHCP server is on.
 func TestLinkLocal(t *testing.T) {
+	t.Parallel()
 	testkind.OfTest(t, testkind.RealTime, "waits for answers over interfaces")
 	if !namespacetest.Alone(t) {
 		return
@@ -144,6 +250,7 @@ func TestLinkLocal(t *testing.T) {
 }
 
 func TestNoInterface(t *testing.T) {
+	t.Parallel()
 	testkind.OfTest(t, testkind.RealTime, "a network namespace of its own")
 	if !namespacetest.Alone(t) {
 		return

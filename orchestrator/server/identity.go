@@ -3,12 +3,14 @@ package server
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
 
 	"linktrial/internal/discovery"
 	"linktrial/internal/loopback"
+	"linktrial/internal/radiomark"
 	"linktrial/orchestrator/security/admission"
 	"linktrial/orchestrator/security/authority"
 	"linktrial/orchestrator/security/joining"
@@ -83,6 +85,12 @@ func (s *Server) openJoining(cfg Config) *joining.Joining {
 		if err != nil {
 			return nil, fmt.Errorf("name of this machine: %w", err)
 		}
-		return discovery.Announce(discovery.Service{Instance: name, ID: s.identity.Fingerprint()[:16], Version: cfg.Version, Port: int(at.Port()), Only: at.Addr(), Unused: cfg.NotAnnouncedOn})
+		return discovery.Announce(discovery.Service{Instance: name, ID: s.identity.Fingerprint()[:16], Version: cfg.Version, Port: int(at.Port()), Only: at.Addr(), Unused: cfg.notAnnouncedOn})
 	}})
+}
+
+// notAnnouncedOn reports whether laptops that join do not find the orchestrator on an
+// interface: a radio's, whether the configuration names it or this machine's agent set it up.
+func (c *Config) notAnnouncedOn(i net.Interface) bool {
+	return c.NotAnnouncedOn != nil && c.NotAnnouncedOn(i) || radiomark.On(i)
 }

@@ -68,7 +68,8 @@ type Config struct {
 	TLSCert, TLSKey string
 	Now             func() time.Time // the clock by which certificates and tokens expire; nil: time.Now
 	// NotAnnouncedOn reports whether an interface is one on which laptops that join do not
-	// find the orchestrator, such as the radio's; nil: they do on each.
+	// find the orchestrator, such as the radio's; nil: they do on each but those that this
+	// machine's agent set up as radios.
 	NotAnnouncedOn func(net.Interface) bool
 	// Login requires people to log in on the loopback too; with TLS they always must.
 	Login bool

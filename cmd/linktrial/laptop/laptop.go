@@ -22,6 +22,7 @@ import (
 	"linktrial/installation"
 	"linktrial/internal/identity"
 	"linktrial/internal/inputfile"
+	"linktrial/internal/radiomark"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/security/access"
 	"linktrial/orchestrator/security/authority"
@@ -91,8 +92,8 @@ func (c *calls) underWay(ctx context.Context) (out []*linktrialv1.Run, err error
 	return out, nil
 }
 
-// addresses returns the URLs of the pages, that of this machine last, but for the radio's
-// interface.
+// addresses returns the URLs of the pages, that of this machine last, but for those of
+// radios: the interface that is named, and those that were set up.
 func addresses(base, radio string) ([]string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -107,7 +108,7 @@ func addresses(base, radio string) ([]string, error) {
 	}
 	var out []string
 	for _, i := range interfaces {
-		if i.Name == radio || i.Flags&net.FlagUp == 0 {
+		if i.Name == radio || i.Flags&net.FlagUp == 0 || radiomark.On(i) {
 			continue
 		}
 		all, err := i.Addrs()

@@ -24,6 +24,7 @@ import (
 	"linktrial/internal/identity"
 	"linktrial/internal/joincode"
 	"linktrial/internal/radio"
+	"linktrial/internal/radiomark"
 )
 
 // defaultPort is the orchestrator's, where --address has none.
@@ -84,7 +85,7 @@ kept where a step fails.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&j.address, "address", "", "address of the orchestrator, HOST or HOST:PORT (default: search for it, 5 s)")
-	f.StringSliceVar(&j.interfaces, "interface", nil, "interface on which the orchestrator is searched for, such as eth0, so that nothing is sent on the radio's; can be given several times (default: all)")
+	f.StringSliceVar(&j.interfaces, "interface", nil, "interface on which the orchestrator is searched for, such as eth0, so that nothing is sent on the radio's; can be given several times (default: all but this machine's radios)")
 	f.StringVar(&j.name, "name", "", "name of this node (default: the name of this machine)")
 	f.StringVar(&j.role, "role", "", "client, relay or server, for the agent of a package (default: it gets one with its radio)")
 	f.BoolVar(&j.replace, "replace", false, "take the place of the node that has the name; its certificate ends")
@@ -156,6 +157,10 @@ func (j *joinCommand) run(ctx context.Context) error {
 	if err := free(j.state); err != nil {
 		return err
 	}
+	// Before the code is shown: with a full disk its enrolment could not be kept.
+	if err := installation.CheckFree(j.state, installation.MinNodeFreeBytes); err != nil {
+		return err
+	}
 	if j.address == "" {
 		found, err := j.search(ctx)
 		if err == nil {
@@ -207,7 +212,11 @@ func (j *joinCommand) search(ctx context.Context) ([]discovery.Found, error) {
 	return found, err
 }
 
-// unused reports whether an interface is not searched on.
+// unused reports whether an interface is not searched on: a radio is only
+// where it is named.
 func (j *joinCommand) unused(i net.Interface) bool {
-	return len(j.interfaces) > 0 && !slices.Contains(j.interfaces, i.Name)
+	if len(j.interfaces) > 0 {
+		return !slices.Contains(j.interfaces, i.Name)
+	}
+	return radiomark.On(i)
 }

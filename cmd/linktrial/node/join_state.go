@@ -12,12 +12,10 @@ import (
 	"linktrial/agents/agent"
 	nodeidentity "linktrial/agents/identity"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/installation"
 	"linktrial/internal/backoff"
 	"linktrial/internal/filelock"
 )
-
-// besideSuffix names the folder beside the state folder that a laptop enrols into.
-const besideSuffix = ".joining"
 
 // free reports why a state folder cannot be given another identity.
 func free(state string) error {
@@ -42,7 +40,7 @@ const enrolTries = 3
 // enrolInto enrols this laptop. The identity comes into the state folder when it is
 // complete; before, the folder is as it was, also where the power fails.
 func enrolInto(ctx context.Context, state string, got *nodeidentity.Joined) error {
-	beside := state + besideSuffix
+	beside := state + installation.JoiningSuffix
 	if err := os.RemoveAll(beside); err != nil { // of a try that was interrupted
 		return fmt.Errorf("state folder: %w", err)
 	}

@@ -180,13 +180,15 @@ func TestFree(t *testing.T) {
 }
 
 func TestInterfaces(t *testing.T) {
-	eth, radio := net.Interface{Name: "eth0"}, net.Interface{Name: "wlan0"}
+	eth, err := net.InterfaceByName("lo")
+	require.NoError(t, err)
+	radio := net.Interface{Name: "wlan0"}
 	var j joinCommand
-	require.False(t, j.unused(eth))
-	j.interfaces = []string{"eth0"}
-	require.False(t, j.unused(eth))
+	require.False(t, j.unused(*eth))
+	j.interfaces = []string{"lo"}
+	require.False(t, j.unused(*eth))
 	require.True(t, j.unused(radio))
 	j.interfaces = []string{"lo", "none7"}
-	_, err := j.search(t.Context())
+	_, err = j.search(t.Context())
 	require.ErrorContains(t, err, `--interface "none7", expected an interface of this machine`)
 }
