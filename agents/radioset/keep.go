@@ -163,17 +163,21 @@ func (k *Keeper) Restore(ctx context.Context) {
 		}
 	}
 	failed = append(failed, forward(k.kept.Radios, k.boot, k.save))
-	k.warn("a radio that is kept could not be set up", errors.Join(failed...))
+	if reason := k.news(errors.Join(failed...)); reason != "" {
+		k.log.Warn("a radio that is kept could not be set up", "reason", reason)
+	}
 }
 
-// warn has people told of an error, once for as long as it is the same; nil: there is none.
-func (k *Keeper) warn(what string, err error) {
+// news is the text of an error that people are to be told; empty: there is none, or it is the
+// one of which they were told last.
+func (k *Keeper) news(err error) string {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text != k.told && text != "" {
-		k.log.Warn(what, "reason", text)
+	if text == k.told {
+		return ""
 	}
 	k.told = text
+	return text
 }

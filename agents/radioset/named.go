@@ -31,8 +31,9 @@ func (k *Keeper) Name(names []string) {
 	for _, n := range names {
 		failed = append(failed, mark(n, true))
 	}
+	// Not by news, which is of the radios that are kept.
 	if err := errors.Join(failed...); err != nil {
-		k.warn("radios are not marked as such, so that an orchestrator on this machine may announce itself over them", err)
+		k.log.Warn("radios are not marked as such, so that an orchestrator on this machine may announce itself over them", "reason", err)
 	}
 }
 

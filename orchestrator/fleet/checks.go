@@ -80,7 +80,7 @@ func attached(n *nodes.Node, want string) *linktrialv1.Check {
 			Meaning: "the node takes part in no run", Remedy: "name the radio's interface and the node's address there: 'linktrial start --radio INTERFACE --radio-address ADDRESS' on the laptop, or --device and --radio-address of 'linktrial agent'"}
 	case !n.Emulated && n.Radio == "":
 		return &linktrialv1.Check{Node: n.Name, Kind: checkkind.Radio.Name, State: linktrialv1.CheckState_CHECK_STATE_WARNING, Found: radio.Unnamed, Expected: "a radio with a name, or the emulated one of a lab",
-			Meaning: "results say that the radio is real and has no name; the profile of the plan is only a label of theirs", Remedy: "start the agent with --radio and the profile of the radio that is attached"}
+			Meaning: "results say that the radio is real and has no name; the profile of the plan is only a label of theirs", Remedy: "choose its profile on the page Set up, or start the agent with --radio and that profile"}
 	case want == "" || n.Emulated || n.Radio == want:
 		return nil
 	}

@@ -205,7 +205,7 @@ func judgeBulk(v *Values, name string, bytes, most float64) Use {
 	}
 	seconds := bytes / (*best.AverageKBps * 1024)
 	u.Checks = append(u.Checks, Check{Metric: fmt.Sprintf("time of %s", sizeText(bytes)), Unit: "s", Way: There.String(), Value: seconds, Low: seconds * (1 - bulkError), High: seconds * (1 + bulkError), Threshold: most, Source: ours,
-		Note: fmt.Sprintf("at the %.4g KB/s of %s, a single transfer", *best.AverageKBps, best.Label)}.decide())
+		Note: fmt.Sprintf("at the %s of %s, a single transfer", Quantity(*best.AverageKBps, "KB/s"), best.Label)}.decide())
 	return u.end()
 }
 

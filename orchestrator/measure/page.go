@@ -160,6 +160,8 @@ func Quantity(x float64, unit string) string {
 		return fmt.Sprintf("%.4g Mbit/s", x/1000)
 	case math.Abs(x) >= 1000:
 		return fmt.Sprintf("%.0f %s", x, unit)
+	case x == 1 && (unit == "bytes" || unit == "packets"):
+		return "1 " + strings.TrimSuffix(unit, "s")
 	case unit == "bytes" || unit == "packets":
 		return fmt.Sprintf("%.0f %s", x, unit)
 	}

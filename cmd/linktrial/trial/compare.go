@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"errors"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -17,7 +18,7 @@ import (
 func newCompare(s *setting.Settings) *cobra.Command {
 	req := &linktrialv1.ProposeComparisonRequest{}
 	budget := measure.DefaultBudget
-	var dryRun, without, detach bool
+	var dryRun, first, without, detach bool
 	cmd := &cobra.Command{
 		Use:     "compare",
 		GroupID: setting.GroupTrial,
@@ -29,6 +30,7 @@ that is not enough, which budget is (docs/measure.md). It then starts the plan, 
 trial as it ends, and prints the results, as 'linktrial run start' does. Interrupting it ends
 only the view: the run continues.`,
 		Example: `  linktrial compare
+  linktrial compare --preflight                  # after a small transfer of each protocol
   linktrial compare --budget 40m --protocols tcp-cubic,haul
   linktrial compare --from m4t7xk2p --dry-run    # what it would do, and the plan
   linktrial compare --dry-run > compare.yaml     # the plan alone, to change it`,
@@ -58,7 +60,16 @@ only the view: the run continues.`,
 			if !without {
 				start.Preflight = askedPreflight()
 			}
-			return startAndFollow(ctx, base, client.New(base), start, detach)
+			if first {
+				failed, err := showPreflight(ctx, base, &linktrialv1.StartPreflightRequest{PlanFile: start.File, PlanText: start.Text})
+				if err != nil {
+					return err
+				}
+				if failed {
+					return errors.New("a check has failed, and nothing was started: do what it says, or leave --preflight out")
+				}
+			}
+			return startAndFollow(ctx, base, client.New(base), start, "linktrial compare --preflight", detach)
 		},
 	}
 	f := cmd.Flags()
@@ -66,6 +77,7 @@ only the view: the run continues.`,
 	f.StringVar(&req.CampaignId, "from", "", "the campaign of the measurement, or the beginning of it (default: the newest one that is complete)")
 	f.StringSliceVar(&req.Protocols, "protocols", nil, "protocols to compare, separated by commas, the reference first (default: tcp-cubic,quic,haul)")
 	f.BoolVar(&dryRun, "dry-run", false, "print what it would do and the plan, and start nothing")
+	f.BoolVar(&first, "preflight", false, "first carry a small transfer of each protocol, and start where no check fails")
 	f.BoolVar(&without, "without-preflight", false, "do not ask where no preflight of the last hours has carried a transfer of each treatment on these nodes; every result says so (default: ask, on a terminal)")
 	f.BoolVar(&detach, "detach", false, "print the campaign's identity and return at once")
 	return cmd

@@ -48,16 +48,7 @@ do about it.`,
 				}
 				req.PlanFile, req.PlanText = name, text
 			}
-			c := linktrialv1connect.NewFleetServiceClient(client.HTTP(), s.Orchestrator, connect.WithGRPC())
-			p, err := preflight(cmd.Context(), c, &req, stepsOn(os.Stderr, term.IsTerminal(int(os.Stderr.Fd()))))
-			if err != nil {
-				return client.Error(s.Orchestrator, err)
-			}
-			links, err := c.Links(cmd.Context(), connect.NewRequest(&linktrialv1.LinksRequest{}))
-			if err != nil {
-				return client.Error(s.Orchestrator, err)
-			}
-			failed, err := printPreflight(p, links.Msg.Links)
+			failed, err := showPreflight(cmd.Context(), s.Orchestrator, &req)
 			if err != nil {
 				return err
 			}
@@ -72,6 +63,20 @@ do about it.`,
 	f.StringVar(&req.Radio, "radio", "", "radio profile: packets of its MTU must pass")
 	f.StringVar(&file, "plan", "", "a plan, by its file or its name at the orchestrator: a small transfer of each of its treatments is carried, and its radio and its topology with the most nodes are checked")
 	return cmd
+}
+
+// showPreflight makes one, prints it, and reports whether a check has failed.
+func showPreflight(ctx context.Context, base string, req *linktrialv1.StartPreflightRequest) (failed bool, err error) {
+	c := linktrialv1connect.NewFleetServiceClient(client.HTTP(), base, connect.WithGRPC())
+	p, err := preflight(ctx, c, req, stepsOn(os.Stderr, term.IsTerminal(int(os.Stderr.Fd()))))
+	if err != nil {
+		return false, client.Error(base, err)
+	}
+	links, err := c.Links(ctx, connect.NewRequest(&linktrialv1.LinksRequest{}))
+	if err != nil {
+		return false, client.Error(base, err)
+	}
+	return printPreflight(p, links.Msg.Links)
 }
 
 // preflight starts one and waits for its end, and tells what is done meanwhile. The error

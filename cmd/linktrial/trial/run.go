@@ -92,7 +92,7 @@ then 1, unless the plan gives a reason for it with missing.
 			if !without {
 				req.Preflight = askedPreflight()
 			}
-			return startAndFollow(ctx, s.Orchestrator, c, req, detach)
+			return startAndFollow(ctx, s.Orchestrator, c, req, "linktrial preflight --plan "+terminal.Printable(req.File), detach)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
@@ -113,9 +113,9 @@ func askedPreflight() linktrialv1.StartPlanRequest_Preflight {
 
 // startAndFollow starts a plan, shows its trials as they end, and prints the table with its
 // conclusion; detached, it prints the campaign's identity alone. The error says which
-// treatments the nodes lack.
-func startAndFollow(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, req *linktrialv1.StartPlanRequest, detach bool) error {
-	campaign, err := startAsking(ctx, base, c, req, os.Stdin, os.Stderr)
+// treatments the nodes lack. carry is the command that makes a preflight of the plan.
+func startAndFollow(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, req *linktrialv1.StartPlanRequest, carry string, detach bool) error {
+	campaign, err := startAsking(ctx, base, c, req, carry, os.Stdin, os.Stderr)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func start(ctx context.Context, base string, c linktrialv1connect.OperatorServic
 
 // startAsking is [Start] that says what the plan lacks of a fresh preflight. Where the
 // request requires one, nothing was started, and in answers whether to start without it.
-func startAsking(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, req *linktrialv1.StartPlanRequest, in io.Reader, out io.Writer) (string, error) {
+func startAsking(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, req *linktrialv1.StartPlanRequest, carry string, in io.Reader, out io.Writer) (string, error) {
 	res, err := start(ctx, base, c, req)
 	if err != nil {
 		return "", err
@@ -208,7 +208,7 @@ func startAsking(ctx context.Context, base string, c linktrialv1connect.Operator
 	if len(res.WithoutPreflight) == 0 {
 		return res.CampaignId, nil
 	}
-	advice := fmt.Sprintf("'linktrial preflight --plan %s' carries a small transfer of each treatment and says what works", terminal.Printable(req.File))
+	advice := fmt.Sprintf("'%s' carries a small transfer of each treatment and says what works", carry)
 	if res.CampaignId != "" {
 		fmt.Fprintf(out, "The runs have started without one, which is said with every result; %s.\n", advice)
 		return res.CampaignId, nil
