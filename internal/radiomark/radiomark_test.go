@@ -9,11 +9,9 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"linktrial/internal/namespace/namespacetest"
-	"linktrial/internal/testkind"
 )
 
 func TestMark(t *testing.T) {
-	testkind.OfTest(t, testkind.RealTime, "a network namespace of its own")
 	if !namespacetest.Alone(t) {
 		return
 	}

@@ -1,0 +1,5 @@
+package radiomark
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.RealTime, "network namespaces of its own")
