@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -25,6 +26,9 @@ func TestMeasurementIsPreviewed(t *testing.T) {
 		res, err := measure.PreviewMeasurement(ctx, connect.NewRequest(&linktrialv1.PreviewMeasurementRequest{Link: c}))
 		if err != nil {
 			return nil, err
+		}
+		if res.Msg.Plan == nil {
+			return nil, connect.NewError(connect.CodeFailedPrecondition, errors.New(res.Msg.Refused))
 		}
 		return res.Msg.Plan, nil
 	}
@@ -88,10 +92,16 @@ func TestOnlyMeasurementsAreJudged(t *testing.T) {
 
 	g := newGround(t, s.clients)
 	fails(t, get(g.campaign, nil), connect.CodeFailedPrecondition, "no measurement of a link")
-	_, err := measure.PreviewMeasurement(ctx, connect.NewRequest(&linktrialv1.PreviewMeasurementRequest{Link: &linktrialv1.LinkChoice{Search: g.campaign}}))
-	fails(t, err, connect.CodeFailedPrecondition, "no measurement of a link")
-	_, err = measure.PreviewMeasurement(ctx, connect.NewRequest(&linktrialv1.PreviewMeasurementRequest{}))
-	fails(t, err, connect.CodeFailedPrecondition, "emulated radio", "linktrial measure --radio NAME")
+	for _, x := range []struct {
+		link *linktrialv1.LinkChoice
+		says []string
+	}{
+		{&linktrialv1.LinkChoice{Search: g.campaign}, []string{"no measurement of a link"}},
+		{nil, []string{"emulated radio", "linktrial measure --radio NAME"}},
+	} {
+		_, err := measure.StartMeasurement(ctx, connect.NewRequest(&linktrialv1.StartMeasurementRequest{Link: x.link}))
+		fails(t, err, connect.CodeFailedPrecondition, x.says...)
+	}
 }
 
 // A comparison is proposed from a whole measurement that found a capacity, and bad input is

@@ -110,7 +110,7 @@ func TestSeries(t *testing.T) {
 	fails(t, err, connect.CodeNotFound, "nope")
 
 	// After a point of a series, the next one is by the capacities of the same measurement.
-	_, err = client.PreviewMeasurement(t.Context(), connect.NewRequest(&linktrialv1.PreviewMeasurementRequest{Link: &linktrialv1.LinkChoice{Search: "walk1", Track: true}}))
+	_, err = client.StartMeasurement(t.Context(), connect.NewRequest(&linktrialv1.StartMeasurementRequest{Link: &linktrialv1.LinkChoice{Search: "walk1", Track: true}}))
 	fails(t, err, connect.CodeFailedPrecondition, "campaign base0 found no capacity")
 
 	// Lists have no points of series: a walk would leave nothing else.

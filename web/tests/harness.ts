@@ -16,7 +16,7 @@ import { request } from 'node:https'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContext, type Locator, type Page } from 'playwright-core'
 import { expect } from 'vitest'
 
 export const root = resolve(import.meta.dirname, '../..')
@@ -333,6 +333,13 @@ async function begin(name: string, flags: string[], before?: string[]): Promise<
 
 /** What pages have thrown or logged as errors so far; tests expect it to be empty. */
 export const troubles: string[] = []
+
+/** Screenshot of a part of the page, for the documents. */
+export async function shotOf(part: Locator, name: string): Promise<void> {
+  if (!shots) return
+  mkdirSync(shots, { recursive: true })
+  await part.screenshot({ path: join(shots, `${name}.png`), animations: 'disabled' })
+}
 
 /** Screenshot of the whole page, or of what the screen shows of it. */
 export async function shot(page: Page, name: string, fullPage = true): Promise<void> {

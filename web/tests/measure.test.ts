@@ -1,7 +1,7 @@
 // A person presses Measure this link, sees what is measured, and stops it; measures it to its
 // end; then changes a threshold, repeats it while moving, and has a comparison proposed.
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { clean, shotBoth, type Station, station } from './harness'
+import { clean, shotBoth, shotOf, type Station, station } from './harness'
 
 let s: Station
 beforeAll(async () => {
@@ -49,6 +49,10 @@ test('a link is measured to its end, judged anew, measured again, and compared',
   for (const use of uses) await row(use).getByText('yes', { exact: true }).waitFor()
   await clean(page)
   await shotBoth(page, 'measure')
+  await shotOf(
+    page.getByRole('region', { name: 'What this link is good for' }).locator('table').first(),
+    'hour-measure',
+  )
 
   await page.getByText('Thresholds', { exact: true }).click()
   await page.getByLabel(/^Files: time of one/).fill('1')
@@ -68,6 +72,7 @@ test('a link is measured to its end, judged anew, measured again, and compared',
   await compare.getByText(/% with 80 % chance$/).waitFor()
   await clean(page)
   await shotBoth(page, 'measure-compare')
+  await shotOf(compare, 'hour-compare')
   // One sheet of paper.
   const pdf = await page.pdf({ format: 'A4' })
   expect(pdf.toString('latin1').match(/\/Type\s*\/Page\b/g)).toHaveLength(1)

@@ -113,6 +113,9 @@ func (m *measuring) preview(cmd *cobra.Command) error {
 	if err != nil {
 		return client.Error(m.base, err)
 	}
+	if res.Msg.Plan == nil {
+		return errors.New(res.Msg.Refused)
+	}
 	fmt.Fprintln(cmd.ErrOrStderr(), announcement(res.Msg.Plan))
 	fmt.Fprint(terminal.Escaped(cmd.OutOrStdout()), res.Msg.Plan.Text)
 	return nil

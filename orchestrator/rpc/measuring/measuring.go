@@ -56,6 +56,11 @@ const (
 
 func (s *Service) PreviewMeasurement(ctx context.Context, req *connect.Request[linktrialv1.PreviewMeasurementRequest]) (*connect.Response[linktrialv1.PreviewMeasurementResponse], error) {
 	_, p, err := s.compose(ctx, req.Msg.Link)
+	var no *connect.Error
+	if errors.As(err, &no) && no.Code() == connect.CodeFailedPrecondition {
+		// Pages ask before there is a node: this is an answer, and no error.
+		return connect.NewResponse(&linktrialv1.PreviewMeasurementResponse{Refused: no.Message()}), nil
+	}
 	if err != nil {
 		return nil, s.answer(ctx, "preview measurement", err)
 	}

@@ -142,7 +142,8 @@ func (x *PreviewMeasurementRequest) GetLink() *LinkChoice {
 
 type PreviewMeasurementResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Plan          *MeasurementPlan       `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	Plan          *MeasurementPlan       `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`       // unset: the link cannot be measured now
+	Refused       string                 `protobuf:"bytes,2,opt,name=refused,proto3" json:"refused,omitempty"` // why not, and what to do
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -182,6 +183,13 @@ func (x *PreviewMeasurementResponse) GetPlan() *MeasurementPlan {
 		return x.Plan
 	}
 	return nil
+}
+
+func (x *PreviewMeasurementResponse) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
 }
 
 type MeasurementPlan struct {
@@ -1734,9 +1742,10 @@ const file_linktrial_v1_measure_proto_rawDesc = "" +
 	"\x06search\x18\x03 \x01(\tR\x06search\x12\x14\n" +
 	"\x05track\x18\x04 \x01(\bR\x05track\"I\n" +
 	"\x19PreviewMeasurementRequest\x12,\n" +
-	"\x04link\x18\x01 \x01(\v2\x18.linktrial.v1.LinkChoiceR\x04link\"O\n" +
+	"\x04link\x18\x01 \x01(\v2\x18.linktrial.v1.LinkChoiceR\x04link\"i\n" +
 	"\x1aPreviewMeasurementResponse\x121\n" +
-	"\x04plan\x18\x01 \x01(\v2\x1d.linktrial.v1.MeasurementPlanR\x04plan\"\xdd\x01\n" +
+	"\x04plan\x18\x01 \x01(\v2\x1d.linktrial.v1.MeasurementPlanR\x04plan\x12\x18\n" +
+	"\arefused\x18\x02 \x01(\tR\arefused\"\xdd\x01\n" +
 	"\x0fMeasurementPlan\x12\x14\n" +
 	"\x05radio\x18\x01 \x01(\tR\x05radio\x12\x1a\n" +
 	"\btopology\x18\x02 \x01(\tR\btopology\x12\x19\n" +
