@@ -94,7 +94,8 @@ const shape = () =>
     const main = document.querySelector('main')
     const busy = document.querySelector('main [aria-busy="true"]')
     const undrawn = [...document.querySelectorAll<HTMLElement>('main section.panel [role="img"]')].filter(
-      (e) => !e.dataset.drawn && e.getBoundingClientRect().top < window.innerHeight,
+      // What is near the window is drawn at once, and all else when there is time.
+      (e) => !e.dataset.drawn && e.getBoundingClientRect().top < window.innerHeight + 100,
     )
     return !main || busy || undrawn.length ? '' : `${location.href} ${main.innerHTML.length}`
   })
@@ -143,7 +144,8 @@ const empty = () =>
     )
     const sections = [...document.querySelectorAll<HTMLElement>('main section')].filter((e) => {
       const heading = e.querySelector<HTMLElement>('h1, h2, h3')?.innerText ?? ''
-      return e.offsetHeight > 8 && !e.querySelector('canvas, svg') && e.innerText.replace(heading, '').trim().length < 4
+      const drawn = e.querySelector('canvas, svg, [role="img"]:not([data-drawn])') // or will be
+      return e.offsetHeight > 8 && !drawn && e.innerText.replace(heading, '').trim().length < 4
     })
     const main = document.querySelector<HTMLElement>('main')!
     const bare = main.innerText.trim().length < 20 ? ['the page'] : []
