@@ -160,9 +160,9 @@ func (p *pair) setUp(t *testing.T) {
 	for _, m := range []*machinetest.Machine{p.a, p.b} {
 		require.Contains(t, m.On("ip -details link show radio0"), "[radio of Linktrial]")
 	}
-	checks := p.a.On("linktrial preflight; true") // a bare machine has no time service, which is a warning
-	require.Regexp(t, `laptop-b +time +warning`, checks)
-	require.NotContains(t, checks, "fail")
+	checks := p.a.On("linktrial preflight")
+	// A bare machine has no time service, and systemd-nspawn refuses to tell the clock's state.
+	require.Regexp(t, `laptop-b +time +(warning|unknown)`, checks)
 	require.Equal(t, "NRestarts=0\n", p.b.On("systemctl show --property=NRestarts linktrial-agent"))
 }
 
