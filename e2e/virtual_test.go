@@ -246,7 +246,7 @@ limits: {connect: 5s, transfer: 60s, attempts: 3}
 		value = map[int][2]time.Duration{}
 		for _, tr := range p.exported().Runs[0].Trials {
 			if a := tr.Attempts[len(tr.Attempts)-1]; tr.Verdict == journal.Succeeded && a.Verdict == journal.Succeeded {
-				value[tr.Index] = [2]time.Duration{a.Elapsed, a.Connect}
+				value[tr.Index] = [2]time.Duration{a.Connect, a.Elapsed}
 			}
 		}
 		return p, value
@@ -280,11 +280,22 @@ faults: # what begins while an interface is not in order, and what lasts longer 
 	if len(got) < 45 {
 		t.Errorf("%d of 54 trials succeeded", len(got))
 	}
+	elsewhere := 0
 	for trial, x := range got {
-		for i, what := range []string{"transferring", "connecting"} {
+		for i, what := range []string{"connecting", "transferring"} {
 			if w := want[trial][i]; (x[i] - w).Abs() > w/10 { // the emulator is a process of its own with faults
 				t.Errorf("trial %d: %s took %s, without faults %s", trial, what, x[i], w)
 			}
+			// SCTP's timers depend on when its processes were started. Where the channel lost
+			// what connects, the transfer begins at another time, and meets another part of
+			// the channel.
+			if (x[0] - want[trial][0]).Abs() > 5*time.Millisecond {
+				elsewhere++
+				break
+			}
 		}
+	}
+	if elsewhere > 2 {
+		t.Errorf("%d transfers began at another time after the attempt did than without faults", elsewhere)
 	}
 }
