@@ -20,6 +20,18 @@ export default defineConfig({
               test: /\/src\/(components|composables|gen|lib\/(?!echarts)|features\/(access|fleet|run)\/(?!LiveChart))|node_modules\/(@tanstack|@bufbuild|@connectrpc|vue-router)\//,
               minShareCount: 4,
             },
+            // What pages share that start a plan: the plan's own page has many parts already.
+            {
+              name: 'start',
+              test: /\/src\/features\/plan\/(StartDialog|planPreflight|NameDialog|usePlans)\./,
+              minShareCount: 2,
+            },
+            // And what reads and changes a plan's text.
+            {
+              name: 'plan',
+              test: /\/src\/features\/plan\/(form|text|usePlanDrivers)\.|\/MultiSelect\./,
+              minShareCount: 2,
+            },
           ],
         },
       },
