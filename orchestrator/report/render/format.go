@@ -25,6 +25,9 @@ type Format struct {
 	OnScreen bool
 	// Telemetry is of what shows it: a data set has it only where it is asked for.
 	Telemetry bool
+	// Document is of a report for people, which a command and a button of their own ask for:
+	// it is not among the files that are written where no format is named, either.
+	Document bool
 
 	bootstrap bool                                    // shows bootstrap intervals, which take longer than all else
 	write     func(io.Writer, *report.Analysis) error // nil: Source is not a data set
@@ -83,6 +86,7 @@ var formats = []*Format{
 	sweepFormat, curvesFormat,
 	againstFormat, againstCSVFormat, againstJSONFormat, againstMarkdownFormat,
 	differencesFormat, differencesCSVFormat, differencesMarkdownFormat,
+	reportFormat,
 }
 
 // Formats are all there are.

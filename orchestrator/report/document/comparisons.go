@@ -1,0 +1,7 @@
+package document
+
+import "linktrial/orchestrator/report"
+
+func comparisons(v *report.Analysis) ([]Section, error) {
+	return []Section{{ID: "comparisons", Title: "Comparisons", Level: 1}}, nil
+}
