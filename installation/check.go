@@ -37,8 +37,8 @@ const (
 // the build, and zones and slow clocks differ by less.
 const clockSlack = 25 * time.Hour
 
-// Check returns the first thing that a start needs and the machine does not have, with what
-// to do, in one sentence; now is the machine's time of day.
+// Check returns the first thing that a start needs and the machine does not have, free disk
+// space aside, with what to do, in one sentence; now is the machine's time of day.
 func (m *Machine) Check(ctx context.Context, now time.Time) error {
 	// As sd_booted(3) finds it out.
 	if _, err := os.Stat(m.at("/run/systemd/system")); err != nil {
@@ -47,16 +47,37 @@ func (m *Machine) Check(ctx context.Context, now time.Time) error {
 	if err := m.checkInstalled(ctx); err != nil {
 		return err
 	}
-	for _, folder := range []string{OrchestratorData, AgentData} {
-		if err := CheckFree(m.at(folder), MinFreeBytes); err != nil {
-			return err
-		}
-	}
 	return m.checkClock(now)
 }
 
-// CheckFree refuses a folder whose disk has too little free space, in bytes. One that is not
-// there yet will be on the disk of the folder above.
+// CheckFree refuses folders of the data whose disk has too little free space, in bytes, with a
+// [LittleFree].
+func (m *Machine) CheckFree(want int64) error {
+	for _, folder := range []string{OrchestratorData, AgentData} {
+		if err := CheckFree(m.at(folder), want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LittleFree is a disk with too little free space.
+type LittleFree struct {
+	Folder     string
+	Free, Want int64 // bytes
+}
+
+// Text says how much is free, without what to do.
+func (e *LittleFree) Text() string {
+	return fmt.Sprintf("%s has %s free, expected %s", e.Folder, unit.FormatBytes(e.Free&^(1<<20-1)), unit.FormatBytes(e.Want))
+}
+
+func (e *LittleFree) Error() string {
+	return e.Text() + ": make room, or mount a larger disk there, and try again"
+}
+
+// CheckFree refuses a folder whose disk has too little free space, in bytes, with a
+// [LittleFree]. One that is not there yet will be on the disk of the folder above.
 func CheckFree(folder string, want int64) error {
 	var fsys unix.Statfs_t
 	err := unix.Statfs(folder, &fsys)
@@ -68,7 +89,7 @@ func CheckFree(folder string, want int64) error {
 		return fmt.Errorf("free disk space of %s: %w", folder, err)
 	}
 	if free := int64(fsys.Bavail) * fsys.Bsize; free < want {
-		return fmt.Errorf("%s has %s free, expected %s: make room, or mount a larger disk there, and try again", folder, unit.FormatBytes(free&^(1<<20-1)), unit.FormatBytes(want))
+		return &LittleFree{folder, free, want}
 	}
 	return nil
 }

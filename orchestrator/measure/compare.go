@@ -268,9 +268,11 @@ func (c *Comparison) dropUncarried(b *basis) {
 	})
 }
 
-// decide sets the iterations and what they find.
+// decide sets the iterations and what they find: as the conclusion of the run will, in which
+// every two of the protocols are a comparison.
 func (p *Proposal) decide(iteration time.Duration, iterations int) {
-	found := report.NewFinding(len(p.Labels)-1, report.AssumedSpread)
+	n := len(p.Labels)
+	found := report.NewFinding(n*(n-1)/2, report.AssumedSpread)
 	p.Iterations, p.least = max(0, iterations), found.Least()
 	p.Smallest = found.Smallest(p.Iterations)
 	p.Decides = p.Smallest <= decisive

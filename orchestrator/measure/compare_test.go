@@ -138,7 +138,7 @@ func TestWhatAComparisonCannotDecide(t *testing.T) {
 	}{
 		{2e6, 30, 0, 5 * time.Minute, "cannot decide a difference of 20 % in 5 min"},
 		{16e3, 300, 0, 20 * time.Minute, "cannot decide a difference of 20 % in 20 min"},
-		{64e3, 2000, 0, 20 * time.Minute, "cannot decide anything: with 3 protocols, differences are found from 7 iterations on"},
+		{64e3, 2000, 0, 20 * time.Minute, "cannot decide anything: with 3 protocols, differences are decided from 7 iterations on"},
 	} {
 		v := linkOf(x.bps, x.delay, x.loss)
 		p, err := measure.Propose(v, comparison(t, x.budget))
@@ -158,6 +158,23 @@ func TestWhatAComparisonCannotDecide(t *testing.T) {
 		less, err := measure.Propose(v, comparison(t, p.DecisiveBudget-2*time.Minute))
 		if err != nil || less.Decides {
 			t.Errorf("%+v: two minutes less than %s decide, too (%v)", x, p.DecisiveBudget, err)
+		}
+	}
+}
+
+// What is promised is what the conclusion decides, which is corrected for every two of the
+// protocols: three comparisons of three, six of four.
+func TestProposalsPromiseWhatTheConclusionDecides(t *testing.T) {
+	for pairs, protocols := range map[int][]string{1: {"tcp-cubic", "haul"}, 3: {"tcp-cubic", "quic", "haul"}, 6: {"tcp-cubic", "quic", "haul", "udt"}} {
+		p, err := measure.Propose(linkOf(2e6, 30, 0), comparison(t, 20*time.Minute, protocols...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := report.NewFinding(pairs, report.AssumedSpread).Smallest(p.Iterations); p.Smallest != want {
+			t.Errorf("%q: %d iterations decide %g, expected %g", protocols, p.Iterations, p.Smallest, want)
+		}
+		if says := fmt.Sprintf("It decides a difference of %.1f %% between two of them with 80 %% chance", 100*p.Smallest); !strings.Contains(strings.Join(p.Sentences, " "), says) {
+			t.Errorf("no %q in %q", says, p.Sentences)
 		}
 	}
 }

@@ -87,10 +87,10 @@ func (p *Proposal) say(c *Comparison, limit time.Duration) []string {
 	out := []string{fmt.Sprintf("%s: %s of a transfer of %s each; about %s, and at most %s if every transfer takes its limit of %s.", strings.Join(p.Labels, ", "), count(p.Iterations),
 		unit.FormatBytes(p.SizeBytes), spell(p.Estimated), spell(p.Bound), spell(limit))}
 	if math.IsInf(p.Smallest, 0) {
-		return append(out, fmt.Sprintf("It cannot decide anything: with %d protocols, differences are found from %d iterations on. %s", len(p.Labels), p.least, p.advice()))
+		return append(out, fmt.Sprintf("It cannot decide anything: with %d protocols, differences are decided from %d iterations on. %s", len(p.Labels), p.least, p.advice()))
 	}
-	out = append(out, fmt.Sprintf("It finds a difference of %.1f %% from %s with 80 %% chance, if the ratio of two protocols varies by %.0f %% from iteration to iteration. That is assumed: one transfer of each does not tell it.",
-		100*p.Smallest, p.Labels[0], 100*report.AssumedSpread))
+	out = append(out, fmt.Sprintf("It decides a difference of %.1f %% between two of them with 80 %% chance, if the ratio of two protocols varies by %.0f %% from iteration to iteration. That is assumed: one transfer of each does not tell it.",
+		100*p.Smallest, 100*report.AssumedSpread))
 	if !p.Decides {
 		out = append(out, fmt.Sprintf("It cannot decide a difference of %.0f %% in %s. %s", 100*decisive, spell(c.Budget), p.advice()))
 	}

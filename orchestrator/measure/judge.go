@@ -41,7 +41,8 @@ var Defaults = Thresholds{VoiceMOS: 3.6, VoiceDelayMS: 400, ChatLoss: 0.05, Chat
 type Check struct {
 	Metric, Unit string
 	Way          string // empty: of both
-	// Value is what was measured, Low and High bound it; NaN: not known.
+	// Value is what was measured, Low and High bound it; NaN: not known. A High of +Inf: only
+	// Low is known, which is +Inf where nothing was delivered.
 	Value, Low, High float64
 	Threshold        float64
 	AtLeast          bool // the value must be at least the threshold; else at most
@@ -190,11 +191,16 @@ func mosCheck(p *report.ProbeRow, way Way, least float64) Check {
 const bulkError = 0.1
 
 // judgeBulk reckons how long so many bytes take at the throughput of the better transfer,
-// client to server.
+// client to server. Where time limits ended all of them, what they delivered can still show
+// that it takes too long.
 func judgeBulk(v *Values, name string, bytes, most float64) Use {
 	u := Use{Name: name}
 	best := bestTransfer(v.Transfers)
 	if best == nil {
+		if c, ok := v.stalledCheck(bytes, most); ok && c.Outcome == No {
+			u.Checks = append(u.Checks, c)
+			return u.end()
+		}
 		if len(v.Transfers) == 0 {
 			u.lacks("Transfers: %s.", v.before())
 		}

@@ -183,7 +183,7 @@ func TestJudge(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			table := good()
 			x.change(&table)
-			v := measure.ValuesOf([]report.RunTable{table})
+			v := measure.ValuesOf([]report.RunTable{table}, nil)
 			uses := measure.Judge(&v, measure.Whole, measure.Defaults)
 			var got []string
 			for i := range uses {
@@ -205,7 +205,7 @@ func TestWhileItRuns(t *testing.T) {
 	table := good()
 	table.Partial, table.Rows = true, nil
 	without(&table, "idle")
-	v := measure.ValuesOf([]report.RunTable{table})
+	v := measure.ValuesOf([]report.RunTable{table}, nil)
 	v.Running = true
 	page := measure.Page{Values: v, Uses: measure.Judge(&v, measure.Whole, measure.Defaults)}
 	text := page.Text()
@@ -224,7 +224,7 @@ func TestCapacityAboveTheHighestRate(t *testing.T) {
 	table := good()
 	c := row(&table, "capacity-there", radio.RoleClient).Capacity
 	c.MaximumBPS, c.Highest = of(200.1e6), 1
-	v := measure.ValuesOf([]report.RunTable{table})
+	v := measure.ValuesOf([]report.RunTable{table}, nil)
 	l := v.Lines()[0]
 	if l.Value != 200100 || measure.Quantity(l.Value, l.Unit) != "200.1 Mbit/s" || !strings.HasPrefix(l.Note, "at least: no rate was too much") {
 		t.Errorf("%+v", l)
@@ -235,7 +235,7 @@ func TestCapacityAboveTheHighestRate(t *testing.T) {
 func TestUnnamedRadioHasNoTitle(t *testing.T) {
 	table := good()
 	table.Place, table.RadioTitle = radio.Unnamed, "Radio without a profile"
-	page := measure.Page{Topology: "Here", Started: time.Unix(0, 0), Values: measure.ValuesOf([]report.RunTable{table})}
+	page := measure.Page{Topology: "Here", Started: time.Unix(0, 0), Values: measure.ValuesOf([]report.RunTable{table}, nil)}
 	if first, _, _ := strings.Cut(page.Text(), "\n"); first != "Measure this link: real, unnamed radio, Here, 1970-01-01 00:00:00 UTC" {
 		t.Error(first)
 	}
@@ -250,7 +250,7 @@ func TestThresholdsAreChecked(t *testing.T) {
 	if err := wrong.Check(); err == nil || err.Error() != "threshold chat_loss: expected 0 % to 100 %, found 500 %" {
 		t.Error(err)
 	}
-	v := measure.ValuesOf([]report.RunTable{good()})
+	v := measure.ValuesOf([]report.RunTable{good()}, nil)
 	strict := measure.Defaults
 	strict.FileSeconds = 1
 	if got := measure.Judge(&v, measure.Whole, strict)[4].Outcome; got != measure.No {
@@ -261,12 +261,12 @@ func TestThresholdsAreChecked(t *testing.T) {
 func TestFoundIsTheLowerWay(t *testing.T) {
 	table := good()
 	row(&table, "capacity-back", radio.RoleServer).Capacity.MeanBPS = of(64e3)
-	v := measure.ValuesOf([]report.RunTable{table})
+	v := measure.ValuesOf([]report.RunTable{table}, nil)
 	if bps, ok := v.FoundBPS(); !ok || bps != 64e3 {
 		t.Errorf("%g, %t", bps, ok)
 	}
 	row(&table, "capacity-there", radio.RoleClient).Capacity = nil
-	v = measure.ValuesOf([]report.RunTable{table})
+	v = measure.ValuesOf([]report.RunTable{table}, nil)
 	if bps, ok := v.FoundBPS(); ok {
 		t.Errorf("%g of one way", bps)
 	}
@@ -274,7 +274,7 @@ func TestFoundIsTheLowerWay(t *testing.T) {
 
 // The files hold every value and judgement; positions come from telemetry.
 func TestFilesOfAPage(t *testing.T) {
-	v := measure.ValuesOf([]report.RunTable{good()})
+	v := measure.ValuesOf([]report.RunTable{good()}, nil)
 	page := measure.Page{Campaign: "m4t7xk2p", Started: time.Unix(0, 0), Values: v, Uses: measure.Judge(&v, measure.Whole, measure.Defaults)}
 	if page.KML() != nil {
 		t.Error("KML without positions")

@@ -178,8 +178,15 @@ func (c *Check) Text() string {
 	if c.Way != "" {
 		s += ", " + c.Way
 	}
-	s += ": " + Quantity(c.Value, c.Unit)
-	if c.High-c.Low > 1e-9 {
+	switch {
+	case math.IsInf(c.Low, 1): // longer than any time
+		s += ": more than " + Quantity(c.Threshold, c.Unit)
+	case math.IsInf(c.High, 1):
+		s += ": more than " + Quantity(c.Low, c.Unit)
+	default:
+		s += ": " + Quantity(c.Value, c.Unit)
+	}
+	if d := c.High - c.Low; d > 1e-9 && !math.IsInf(d, 0) {
 		s += fmt.Sprintf(" (%.3g to %.3g)", c.Low, c.High)
 	}
 	s += fmt.Sprintf(", expected %s %s (%s)", relation, Quantity(c.Threshold, c.Unit), c.Source)
@@ -244,7 +251,7 @@ func (p *Page) CSV() []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	text := func(x float64) string {
-		if math.IsNaN(x) {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return ""
 		}
 		return strconv.FormatFloat(x, 'g', -1, 64)

@@ -17,7 +17,7 @@ func at(role string, latitude, longitude float64) measure.Position {
 // walk is a series of which the server moves 100 m a point to the north.
 func walk(t *testing.T) []measure.TrackPoint {
 	t.Helper()
-	v := measure.ValuesOf([]report.RunTable{good()})
+	v := measure.ValuesOf([]report.RunTable{good()}, nil)
 	uses := measure.Judge(&v, measure.Track, measure.Defaults)
 	if len(uses) != 2 {
 		t.Fatalf("%d uses of a track", len(uses))

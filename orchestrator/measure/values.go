@@ -36,6 +36,7 @@ type Values struct {
 	Capacity, Idle, Messages, Voice [2]*report.ProbeRow // by way
 	Loaded                          []report.ProbeRow   // constant probes beside transfers
 	Transfers                       []report.Row
+	stalled                         map[string]stalled // by treatment
 	// ClocksUnknown is why one-way delays are not known.
 	ClocksUnknown string
 	Partial       bool // a run has not ended, or was aborted
@@ -44,9 +45,9 @@ type Values struct {
 	Radio         string // for people
 }
 
-// ValuesOf reads them from the tables of the runs of a measurement, the search's first.
-func ValuesOf(tables []report.RunTable) Values {
-	v := Values{}
+// ValuesOf reads them from the runs of a measurement and their tables, the search's first.
+func ValuesOf(tables []report.RunTable, runs []report.Run) Values {
+	v := Values{stalled: stalledOf(runs)}
 	for i := range tables {
 		t := &tables[i]
 		v.Partial = v.Partial || t.Partial

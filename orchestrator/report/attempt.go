@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/protocols/contract"
 )
 
 // ThroughputBytesPerSecond is the paper's metric, 0 where the attempt did not
@@ -129,6 +130,17 @@ func (t *Trial) excluded() bool {
 // hasOutcome reports whether the attempt tells of its protocol, for better or worse.
 func (a *Attempt) hasOutcome() bool {
 	return a.Verdict == journal.Succeeded || a.Verdict == journal.Failed || a.Verdict == journal.TimedOut
+}
+
+// ConnectTimedOut reports whether the limit of a connection ended the attempt, which is an
+// outcome of its protocol.
+func (a *Attempt) ConnectTimedOut() bool {
+	return a.Verdict == journal.TimedOut && a.Reason == string(contract.CodeConnectTimeout)
+}
+
+// TransferTimedOut is [Attempt.ConnectTimedOut] of the limit of a transfer.
+func (a *Attempt) TransferTimedOut() bool {
+	return a.Verdict == journal.TimedOut && a.Reason == string(contract.CodeTransferTimeout)
 }
 
 // Valid reports whether the attempt succeeded, the server received every byte as it

@@ -186,6 +186,10 @@ type Flow struct {
 	Connect   time.Duration   `json:"connect_ns"`
 	Elapsed   time.Duration   `json:"elapsed_ns"`
 	SizeBytes int64           `json:"size_bytes"` // delivered, where it succeeded
+	// LastBytes is at most what a flow that did not succeed had delivered when its last
+	// sample was taken, LastAt after its clock's start; 0: there is none. No export has them.
+	LastBytes int64         `json:"-"`
+	LastAt    time.Duration `json:"-"`
 
 	Retransmits *int64 `json:"retransmits,omitempty"`
 	Timeouts    *int64 `json:"timeouts,omitempty"`

@@ -108,6 +108,9 @@ func checkImportedRun(campaign string, r *Run) error {
 	if hash := runsheet.Hash(sheet); hash != r.SheetHash {
 		return fmt.Errorf("the run sheet has the hash %s, expected %s: it was changed, or another version of Linktrial made it; import the file with the version that exported it", hash, r.SheetHash)
 	}
+	if err := r.Sheet.Check(); err != nil {
+		return fmt.Errorf("run sheet: %w", err)
+	}
 	if len(r.Trials) != len(r.Sheet.Trials) {
 		return fmt.Errorf("%d trials, expected the %d of its sheet: trials were removed, or treatments left out of the export; export the whole campaign", len(r.Trials), len(r.Sheet.Trials))
 	}
@@ -115,6 +118,26 @@ func checkImportedRun(campaign string, r *Run) error {
 		if got, want := &r.Trials[i], &r.Sheet.Trials[i]; got.Index != want.Index || got.Treatment != want.Treatment || got.Iteration != want.Iteration {
 			return fmt.Errorf("trial %d is number %d of treatment %q in iteration %d, expected number %d of %q in iteration %d as in its sheet",
 				i, got.Index, got.Treatment, got.Iteration, want.Index, want.Treatment, want.Iteration)
+		}
+	}
+	return checkImportedProbes(r)
+}
+
+// checkImportedProbes refuses what no driver can have reported, as a part that is missing:
+// rows of probes take it to be there.
+func checkImportedProbes(r *Run) error {
+	for i := range r.Trials {
+		for k := range r.Trials[i].Attempts {
+			a := &r.Trials[i].Attempts[k]
+			for n := range a.Probes {
+				p := &a.Probes[n]
+				if p.Metrics == nil {
+					continue
+				}
+				if err := p.Metrics.Check(); err != nil {
+					return fmt.Errorf("trial %d, attempt %d, probe %d (%s): %w; the file was changed", i, a.Attempt, n, wording.Clip(wording.Clean(p.Treatment), 40), err)
+				}
+			}
 		}
 	}
 	return nil

@@ -393,6 +393,12 @@ func fillFlow(x *report.Flow, f *Flow) error {
 		return fmt.Errorf("last sample: %w", err)
 	}
 	x.Retransmits, x.Timeouts, x.Paths = s.Retransmits, s.Timeouts, s.Paths
+	if x.Verdict != journal.Succeeded {
+		x.LastBytes, x.LastAt = s.SentBytes, time.Duration(s.ElapsedNS)
+		if s.AckedBytes != nil {
+			x.LastBytes = *s.AckedBytes
+		}
+	}
 	return nil
 }
 

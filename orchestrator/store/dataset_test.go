@@ -143,6 +143,21 @@ func TestBuildAttempt(t *testing.T) {
 	require.Zero(t, a.CodedBound, "of a size nobody meant")
 	require.Equal(t, []report.Flow{{Treatment: "x", Session: 1, Start: 3, Bound: time.Minute, Connect: 4, Elapsed: 50, SizeBytes: 400}}, a.Flows)
 
+	// Of one that did not succeed, the last sample tells what was delivered: of a success the result does.
+	for verdict, want := range map[string]report.Flow{"timed-out": {LastBytes: 300, LastAt: 70}, "succeeded": {}} {
+		ended := flow(0, 0, 4, "", "", json.RawMessage(`{"elapsed_ns":70,"sent_bytes":900,"acked_bytes":300}`))
+		ended.Verdict = text(verdict)
+		a, err = store.BuildAttempt(row, []store.Flow{ended}, bounded, nil)
+		require.NoError(t, err)
+		require.Equal(t, want.LastBytes, a.Flows[0].LastBytes, verdict)
+		require.Equal(t, want.LastAt, a.Flows[0].LastAt, verdict)
+	}
+	unread := flow(0, 0, 4, "", "", json.RawMessage(`{"elapsed_ns":70,"sent_bytes":900}`))
+	unread.Verdict = text("timed-out")
+	a, err = store.BuildAttempt(row, []store.Flow{unread}, bounded, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 900, a.Flows[0].LastBytes, "at most what was sent")
+
 	// Older journals have no coded bound.
 	a, err = store.BuildAttempt(&store.Attempt{Attempt: 1, Radio: []byte(`{"ideal_ns":[5]}`)}, nil, one, nil)
 	require.NoError(t, err)

@@ -253,7 +253,7 @@ func (r *Result) check() error {
 		return fmt.Errorf("result with a negative value: size_bytes %d, elapsed_ns %d, connect_ns %d", r.SizeBytes, r.ElapsedNS, r.ConnectNS)
 	}
 	if r.Probe != nil {
-		if err := r.Probe.check(); err != nil {
+		if err := r.Probe.Check(); err != nil {
 			return err
 		}
 	}

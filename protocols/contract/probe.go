@@ -117,9 +117,9 @@ func (d *Delays) checkPercentiles() error {
 	return nil
 }
 
-// check refuses values that contradict each other. Those that contradict what
+// Check refuses values that contradict each other. Those that contradict what
 // others have seen are the executor's to find.
-func (p *ProbeMetrics) check() error {
+func (p *ProbeMetrics) Check() error {
 	for _, c := range []struct {
 		name  string
 		value int64

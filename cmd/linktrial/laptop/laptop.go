@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -38,10 +39,12 @@ type laptop struct {
 	orchestratorLimit, agentLimit time.Duration
 	// pause is how long it waits between two questions.
 	pause time.Duration
+	// leastFree is the free disk space, in bytes, without which a first start is refused.
+	leastFree int64
 }
 
 func own() *laptop {
-	return &laptop{machine: installation.Own(), out: os.Stdout, euid: os.Geteuid(), orchestratorLimit: 15 * time.Minute, agentLimit: 2 * time.Minute, pause: 200 * time.Millisecond}
+	return &laptop{machine: installation.Own(), out: os.Stdout, euid: os.Geteuid(), orchestratorLimit: 15 * time.Minute, agentLimit: 2 * time.Minute, pause: 200 * time.Millisecond, leastFree: installation.MinFreeBytes}
 }
 
 func (l *laptop) printf(format string, a ...any) { fmt.Fprintf(l.out, format, a...) }
@@ -164,4 +167,23 @@ func since(u *installation.Unit) string {
 		return ""
 	}
 	return ", since " + unit.Moment(u.Since)
+}
+
+// littleFree refuses a first start where the disk has too little free space. Where this
+// laptop has been started before it returns what to warn of: who stays out of its pages and
+// gets no code cannot make room there.
+func (l *laptop) littleFree(base string, before *installation.State) (*installation.LittleFree, error) {
+	err := l.machine.CheckFree(l.leastFree)
+	var little *installation.LittleFree
+	if !errors.As(err, &little) {
+		return nil, err
+	}
+	a, is, agentErr := l.machine.Agent()
+	if agentErr != nil {
+		return nil, agentErr
+	}
+	if before.Orchestrator.Running() || is && sameOrchestrator(a.Orchestrator, base) {
+		return little, nil
+	}
+	return nil, err
 }

@@ -149,6 +149,12 @@ func (b *bench) expect(text string, words ...string) {
 // A laptop is started, started again, asked, and stopped, as a person does.
 func TestLaptop(t *testing.T) {
 	b := newBench(t)
+	enough := b.leastFree
+	b.leastFree = 1 << 60 // more than any disk has
+	if err := b.start(t.Context(), wanted{name: "alpha"}, &setting.Settings{}); err == nil || !strings.Contains(err.Error(), " free, expected 1073741824 GiB: make room") || b.said() != "" {
+		t.Fatalf("a first start on a disk with little room: %v", err)
+	}
+	b.leastFree = enough
 	began := time.Now()
 	text := b.up(wanted{name: "alpha"})
 	t.Logf("from the start to a connected node: %s", time.Since(began).Round(10*time.Millisecond))
@@ -180,6 +186,9 @@ func TestLaptop(t *testing.T) {
 	}
 
 	b.expect(b.up(wanted{}), "Linktrial runs on this laptop already, since ", "node         alpha, client", pages[0]+"/welcome#lts_")
+	b.leastFree = 1 << 60
+	b.expect(b.up(wanted{}), "pages        "+base, "sudo linktrial join ", "\nWarning: ", " free, expected 1073741824 GiB. Make room")
+	b.leastFree = enough
 	if told := b.told(); strings.Count(told, "start") != 2 || strings.Contains(told, "stop") {
 		t.Errorf("a second start changed something: %s", told)
 	}

@@ -93,6 +93,10 @@ func (l *laptop) start(ctx context.Context, w wanted, s *setting.Settings) error
 	if err != nil {
 		return err
 	}
+	little, err := l.littleFree(base, &before)
+	if err != nil {
+		return err
+	}
 	agent, err := l.agent(w, base, &before)
 	if err != nil {
 		return err
@@ -116,7 +120,13 @@ func (l *laptop) start(ctx context.Context, w wanted, s *setting.Settings) error
 	if agent, err = c.withSetUp(ctx, agent); err != nil {
 		return err
 	}
-	return l.say(ctx, c, agent)
+	if err := l.say(ctx, c, agent); err != nil {
+		return err
+	}
+	if little != nil {
+		l.printf("\nWarning: %s. Make room, or mount a larger disk there: on a full disk no trial starts.\n", little.Text())
+	}
+	return nil
 }
 
 // withSetUp returns what the node is with the radio that a person set up on it, where the

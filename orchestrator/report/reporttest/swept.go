@@ -81,7 +81,11 @@ func addLosses(ds *report.Dataset) {
 			m.Index, m.Treatment = n+k, "five-and-five"
 			Split(&m, "sack", "sack", "bbr", "bbr")
 			r.Trials = append(r.Trials, m)
-			r.Sheet.Trials = append(r.Sheet.Trials, runsheet.Trial{Index: n + k, Iteration: m.Iteration, Treatment: m.Treatment})
+			mixed := runsheet.Trial{Index: n + k, Iteration: m.Iteration, Treatment: m.Treatment}
+			for _, name := range []string{"sack", "sack", "bbr", "bbr"} {
+				mixed.Flows = append(mixed.Flows, runsheet.Flow{Treatment: name, From: radio.RoleClient, To: radio.RoleServer, SizeBytes: 1 << 20})
+			}
+			r.Sheet.Trials = append(r.Sheet.Trials, mixed)
 		}
 		addSwept(ds, r, "loss", On("loss", loss))
 	}

@@ -69,7 +69,7 @@ func (s *Service) read(ctx context.Context, id string) (*measured, error) {
 	if m.ended, err = s.add(ctx, m, m.campaign); err != nil {
 		return nil, err
 	}
-	m.values = measure.ValuesOf(m.tables)
+	m.values = measure.ValuesOf(m.tables, m.runs)
 	m.values.Running = !m.ended
 	return m, nil
 }
