@@ -28,17 +28,22 @@ type Difference struct {
 	ReferenceRun string `json:"reference_run"`
 	Run          string `json:"run"`
 
-	ReferenceValid int      `json:"reference_valid"` // trials
-	Valid          int      `json:"valid"`
-	ReferenceKBps  *float64 `json:"reference_average_kb_per_s"`
-	AverageKBps    *float64 `json:"average_kb_per_s"`
+	ReferenceValid int `json:"reference_valid"` // trials
+	Valid          int `json:"valid"`
+	// ReferenceFailed and Failed are trials, too; they are in no average.
+	ReferenceFailed int      `json:"reference_failed"`
+	Failed          int      `json:"failed"`
+	ReferenceKBps   *float64 `json:"reference_average_kb_per_s"`
+	AverageKBps     *float64 `json:"average_kb_per_s"`
 
 	DifferenceKBps *float64 `json:"difference_kb_per_s"`
 	CI             *Range   `json:"difference_ci95_kb_per_s"` // Welch
 	// ChangePercent is the difference in percent of the reference's average.
 	ChangePercent *float64 `json:"change_percent"`
-	P             *float64 `json:"welch_p"`      // of the test that CI inverts
-	PHolm         *float64 `json:"welch_p_holm"` // corrected for all lines
+	// ChangeCI is of ChangePercent, by Fieller's interval of the ratio: both averages vary in it.
+	ChangeCI *Range   `json:"change_ci95_percent"`
+	P        *float64 `json:"welch_p"`      // of the test that CI inverts
+	PHolm    *float64 `json:"welch_p_holm"` // corrected for all lines
 	// Changed is what else differs between the two, for people: options, versions,
 	// where it ran.
 	Changed string `json:"changed,omitempty"`
@@ -60,6 +65,16 @@ type Differences struct {
 	// Alone is how many treatments, counted under each of their conditions, only one of
 	// the campaigns has.
 	Alone int
+	// Lacking are those of them that the first campaign has.
+	Lacking []Lacking
+}
+
+// Lacking is a treatment under its conditions that the first campaign has and another one
+// lacks.
+type Lacking struct {
+	Where    string // the conditions, for people
+	Label    string
+	Campaign string // that lacks it
 }
 
 // part is one treatment under one set of conditions in one campaign.
@@ -69,6 +84,7 @@ type part struct {
 	treatment       runsheet.Treatment
 	place           string
 	rates           []float64 // KB/s
+	failed          int
 	partial         bool
 	imported        *Import
 }
@@ -100,7 +116,7 @@ func HoldCampaigns(all ...*Analysis) *Differences {
 					seen[at], order = true, append(order, at)
 				}
 				if known := parts[p.campaign][at]; known != nil {
-					known.rates, known.partial = append(known.rates, p.rates...), known.partial || p.partial
+					known.rates, known.failed, known.partial = append(known.rates, p.rates...), known.failed+p.failed, known.partial || p.partial
 					continue
 				}
 				parts[p.campaign][at] = &p
@@ -113,7 +129,10 @@ func HoldCampaigns(all ...*Analysis) *Differences {
 			switch other := parts[campaign][at]; {
 			case reference != nil && other != nil:
 				d.Lines = append(d.Lines, differ(reference, other))
-			case reference != nil || other != nil:
+			case reference != nil:
+				d.Alone++
+				d.Lacking = append(d.Lacking, Lacking{at.where, reference.label(), campaign})
+			case other != nil:
 				d.Alone++
 			}
 		}
@@ -150,7 +169,7 @@ func partsOf(v *Analysis, s *summarised) (out []part) {
 		if r.Missing != "" {
 			continue
 		}
-		p := part{campaign: v.campaignOf(s), run: s.run.ID, where: strings.Join(where, " · "), place: t.Place, rates: s.samples[i].values(rateOf), partial: r.NotEnded > 0, imported: t.Imported,
+		p := part{campaign: v.campaignOf(s), run: s.run.ID, where: strings.Join(where, " · "), place: t.Place, rates: s.samples[i].values(rateOf), failed: r.Failed, partial: r.NotEnded > 0, imported: t.Imported,
 			treatment: runsheet.Treatment{Name: r.Treatment, Label: r.Label, Protocol: r.Protocol}}
 		if known := s.run.Sheet.Treatment(r.Treatment); known != nil { // not of a mix
 			p.treatment = *known
@@ -162,15 +181,20 @@ func partsOf(v *Analysis, s *summarised) (out []part) {
 
 func differ(a, b *part) Difference {
 	w := stats.Welch(a.rates, b.rates, level)
-	d := Difference{Where: a.where, Treatment: a.treatment.Name, Label: cmp.Or(a.treatment.Label, a.treatment.Name), Reference: a.campaign, Campaign: b.campaign, ReferenceRun: a.run, Run: b.run,
-		ReferenceValid: len(a.rates), Valid: len(b.rates), ReferenceKBps: Rounded(stats.Mean(a.rates)), AverageKBps: Rounded(stats.Mean(b.rates)),
+	d := Difference{Where: a.where, Treatment: a.treatment.Name, Label: a.label(), Reference: a.campaign, Campaign: b.campaign, ReferenceRun: a.run, Run: b.run,
+		ReferenceValid: len(a.rates), Valid: len(b.rates), ReferenceFailed: a.failed, Failed: b.failed, ReferenceKBps: Rounded(stats.Mean(a.rates)), AverageKBps: Rounded(stats.Mean(b.rates)),
 		DifferenceKBps: Rounded(w.Difference), CI: interval(w.Interval), P: Rounded(w.P), Changed: changed(a, b), Partial: a.partial || b.partial,
 		ReferenceImported: a.imported, Imported: b.imported}
 	if m := stats.Mean(a.rates); m > 0 {
 		d.ChangePercent = Rounded(100 * w.Difference / m)
 	}
+	if of := stats.WelchRatio(a.rates, b.rates, level).Interval; of.Defined() {
+		d.ChangeCI = interval(stats.Interval{Low: 100 * (max(0, of.Low) - 1), High: 100 * (of.High - 1)})
+	}
 	return d
 }
+
+func (p *part) label() string { return cmp.Or(p.treatment.Label, p.treatment.Name) }
 
 // changed names what differs between a treatment of two campaigns beside the campaign.
 func changed(a, b *part) string {

@@ -24,6 +24,10 @@ func TestDifferences(t *testing.T) {
 	require.Positive(t, udt.CI.Low)
 	require.InDelta(t, *udt.AverageKBps-*udt.ReferenceKBps, *udt.DifferenceKBps, 1e-6)
 	require.InDelta(t, 100**udt.DifferenceKBps / *udt.ReferenceKBps, *udt.ChangePercent, 1e-6)
+	require.LessOrEqual(t, udt.ChangeCI.Low, *udt.ChangePercent)
+	require.GreaterOrEqual(t, udt.ChangeCI.High, *udt.ChangePercent)
+	require.Positive(t, udt.ChangeCI.Low, "both intervals decide it")
+	require.Equal(t, []report.Lacking{{Where: udt.Where, Label: "SCTP", Campaign: "c-20260315-1"}}, d.Lacking, "the second campaign's own is none")
 	require.Empty(t, udt.Changed)
 	require.Equal(t, "congestion: cubic → bbr", d.Lines[1].Changed)
 	var ps []float64

@@ -216,6 +216,14 @@ test("the paper's figure shows every treatment, and the view is in the URL", asy
   const rows = file.content.toString().trim().split('\r\n').slice(1)
   expect(rows.length).toBeGreaterThanOrEqual(3)
   expect(rows.every((r) => r.includes('tcp-cubic') && !r.includes('tcp-bbr'))).toBe(true)
+  // So does the report, which is no file of data and has a button of its own.
+  await again.getByRole('button', { name: 'CSV, a row an attempt' }).waitFor({ state: 'hidden' })
+  await again.getByRole('button', { name: 'Report', exact: true }).click()
+  const report = await saved(again, () => again.getByRole('button', { name: /HTML/ }).click())
+  expect(report.name).toBe('browser-lttcp-on-off-vip-lot-without-tcp-bbr-report.html')
+  const text = report.content.toString()
+  expect(text).toMatch(/^<!doctype html>/i)
+  expect(text).toContain(ids[0]!)
   for (const theme of ['dark', 'sun']) {
     const p = await s.open(`/results?ids=${ids[0]}`, { theme })
     await drawn(p)

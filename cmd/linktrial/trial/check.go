@@ -46,22 +46,34 @@ func alone(cmd *cobra.Command) error {
 	return nil
 }
 
-// check prints the outcome of every requirement of runs and campaigns. The error is an exit
-// code where not all of them pass.
+// check prints the outcome of every requirement of runs and campaigns, or, with
+// --worse-than, of one campaign held against another. The error is an exit code where not all of them pass.
 func check(ctx context.Context, s *setting.Settings, cmd *cobra.Command, ids []string) error {
 	if err := alone(cmd); err != nil {
 		return err
+	}
+	write := func(there *linktrialv1.SummarizeResponse) (linktrialv1.RequiredOutcome, error) {
+		return writeOutcomes(cmd.OutOrStdout(), there.Runs)
+	}
+	if cmd.Flags().Changed(worseFlag) {
+		percent, err := parseWorseThan(cmd.Flag(worseFlag).Value.String(), ids)
+		if err != nil {
+			return err
+		}
+		write = func(there *linktrialv1.SummarizeResponse) (linktrialv1.RequiredOutcome, error) {
+			return writeWorse(cmd.OutOrStdout(), there, percent)
+		}
 	}
 	o, err := openOrchestrator(ctx, s, cmd.Flags().Changed("orchestrator"))
 	if err != nil {
 		return err
 	}
 	defer o.close()
-	runs, err := summarized(ctx, o.base, ids)
+	there, err := summarized(ctx, o.base, ids)
 	if err != nil {
 		return err
 	}
-	outcome, err := writeOutcomes(cmd.OutOrStdout(), runs)
+	outcome, err := write(there)
 	switch {
 	case err != nil:
 		return err
@@ -73,8 +85,8 @@ func check(ctx context.Context, s *setting.Settings, cmd *cobra.Command, ids []s
 	return nil
 }
 
-// summarized are the runs of runs and campaigns; of no identity those of the newest campaign.
-func summarized(ctx context.Context, base string, ids []string) ([]*linktrialv1.RunSummary, error) {
+// summarized are the values of runs and campaigns; of no identity those of the newest campaign.
+func summarized(ctx context.Context, base string, ids []string) (*linktrialv1.SummarizeResponse, error) {
 	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, client.Options())
 	var res *connect.Response[linktrialv1.SummarizeResponse]
 	err := client.Repeat(ctx, func() (err error) {
@@ -84,7 +96,7 @@ func summarized(ctx context.Context, base string, ids []string) ([]*linktrialv1.
 	if err != nil {
 		return nil, client.Error(base, err)
 	}
-	return res.Msg.Runs, nil
+	return res.Msg, nil
 }
 
 var outcomeWords = map[linktrialv1.RequiredOutcome]string{
@@ -94,7 +106,7 @@ var outcomeWords = map[linktrialv1.RequiredOutcome]string{
 }
 
 // writeOutcomes writes a line for every requirement of the runs, and returns the outcome of
-// all: one that fails makes it fail, else one that is undecided makes it undecided.
+// all.
 func writeOutcomes(w io.Writer, runs []*linktrialv1.RunSummary) (all linktrialv1.RequiredOutcome, err error) {
 	count := map[linktrialv1.RequiredOutcome]int{}
 	sum := 0
@@ -120,14 +132,20 @@ func writeOutcomes(w io.Writer, runs []*linktrialv1.RunSummary) (all linktrialv1
 	if sum == 0 {
 		return 0, errors.New("these results have no requirements: their plan states none (require, docs/plans.md)")
 	}
-	all = linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_PASS
-	for _, o := range []linktrialv1.RequiredOutcome{linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_UNDECIDED, linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_FAIL} {
+	return writeCounted(w, count)
+}
+
+// writeCounted writes what all outcomes together come to, and returns it: one that fails makes
+// it fail, else one that is undecided makes it undecided.
+func writeCounted(w io.Writer, count map[linktrialv1.RequiredOutcome]int) (all linktrialv1.RequiredOutcome, err error) {
+	const pass, fail, undecided = linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_PASS, linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_FAIL, linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_UNDECIDED
+	all = pass
+	for _, o := range []linktrialv1.RequiredOutcome{undecided, fail} {
 		if count[o] > 0 {
 			all = o
 		}
 	}
-	_, err = fmt.Fprintf(w, "%s: of %d, %d pass, %d fail, %d undecided\n", outcomeWords[all], sum, count[linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_PASS],
-		count[linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_FAIL], count[linktrialv1.RequiredOutcome_REQUIRED_OUTCOME_UNDECIDED])
+	_, err = fmt.Fprintf(w, "%s: of %d, %d pass, %d fail, %d undecided\n", outcomeWords[all], count[pass]+count[fail]+count[undecided], count[pass], count[fail], count[undecided])
 	return all, err
 }
 

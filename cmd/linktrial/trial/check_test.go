@@ -6,9 +6,11 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"testing"
 
 	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
@@ -20,9 +22,11 @@ import (
 type judging struct {
 	linktrialv1connect.UnimplementedOperatorServiceHandler
 	linktrialv1connect.UnimplementedResultServiceHandler
-	runs []*linktrialv1.RunSummary
-	err  error
-	ids  []string // that were asked for last
+	runs        []*linktrialv1.RunSummary
+	differences []*linktrialv1.CampaignDifference
+	lacking     []*linktrialv1.LackingTreatment
+	err         error
+	ids         []string // that were asked for last
 }
 
 func (j *judging) ListRuns(context.Context, *connect.Request[linktrialv1.ListRunsRequest]) (*connect.Response[linktrialv1.ListRunsResponse], error) {
@@ -31,7 +35,7 @@ func (j *judging) ListRuns(context.Context, *connect.Request[linktrialv1.ListRun
 
 func (j *judging) Summarize(_ context.Context, q *connect.Request[linktrialv1.SummarizeRequest]) (*connect.Response[linktrialv1.SummarizeResponse], error) {
 	j.ids = q.Msg.Ids
-	return connect.NewResponse(&linktrialv1.SummarizeResponse{Runs: j.runs}), j.err
+	return connect.NewResponse(&linktrialv1.SummarizeResponse{Runs: j.runs, Differences: j.differences, DifferencesLacking: j.lacking}), j.err
 }
 
 // results runs the command against the orchestrator.
@@ -40,12 +44,18 @@ func (j *judging) results(t *testing.T, args ...string) (string, error) {
 	mux := http.NewServeMux()
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(j))
 	mux.Handle(linktrialv1connect.NewResultServiceHandler(j))
-	srv := httptest.NewUnstartedServer(mux)
+	return runAgainst(t, mux, newResults, args...)
+}
+
+// runAgainst runs a command against an orchestrator, and returns what it prints.
+func runAgainst(t *testing.T, orchestrator http.Handler, command func(*setting.Settings) *cobra.Command, args ...string) (string, error) {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(orchestrator)
 	srv.Config.Protocols = new(http.Protocols)
 	srv.Config.Protocols.SetUnencryptedHTTP2(true)
 	srv.Start()
 	defer srv.Close()
-	cmd := newResults(&setting.Settings{Orchestrator: srv.URL})
+	cmd := command(&setting.Settings{Orchestrator: srv.URL, Data: filepath.Join(t.TempDir(), "none")})
 	var out bytes.Buffer
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)

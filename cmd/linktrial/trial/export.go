@@ -147,7 +147,9 @@ func Export(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 			formats, mayBeMissing[f.Name] = append(formats, f.Name), f.MayBeMissing
 		}
 	}
-	x := &exporter{client: c, dir: dir, stages: terminal.NewLateStages(os.Stderr, showAfter)}
+	x := &exporter{client: c, stages: terminal.NewLateStages(os.Stderr, showAfter), path: func(head *linktrialv1.ResultsResponse) string {
+		return filepath.Join(dir, filepath.Base(head.FileName))
+	}}
 	defer x.stages.Finish()
 	var files []string
 	for _, format := range formats {
@@ -160,7 +162,24 @@ func Export(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 	return files, nil
 }
 
-// formatsOf are the formats that there are of results, but for those that are for a screen.
+// exportAs writes results in one format to the path that is made of what comes before the
+// content, and returns it. The file has its name once it is whole.
+func exportAs(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, path func(head *linktrialv1.ResultsResponse) string) (string, error) {
+	x := &exporter{client: c, stages: terminal.NewLateStages(os.Stderr, showAfter), path: path}
+	defer x.stages.Finish()
+	var at string
+	err := client.Repeat(ctx, func() (err error) {
+		at, _, err = x.export(ctx, q)
+		return err
+	})
+	if err != nil {
+		return "", client.Error(base, err)
+	}
+	return at, nil
+}
+
+// formatsOf are the formats that there are of results, but for those that are for a screen
+// and reports, which have a command of their own.
 func formatsOf(ctx context.Context, base string, q *linktrialv1.ResultsRequest) ([]*linktrialv1.Format, error) {
 	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, client.Options())
 	var res *connect.Response[linktrialv1.ListFormatsResponse]
@@ -171,12 +190,12 @@ func formatsOf(ctx context.Context, base string, q *linktrialv1.ResultsRequest) 
 	if err != nil {
 		return nil, client.Error(base, err)
 	}
-	return slices.DeleteFunc(res.Msg.Formats, (*linktrialv1.Format).GetOnScreen), nil
+	return slices.DeleteFunc(res.Msg.Formats, func(f *linktrialv1.Format) bool { return f.OnScreen || f.Document }), nil
 }
 
 type exporter struct {
 	client linktrialv1connect.OperatorServiceClient
-	dir    string
+	path   func(head *linktrialv1.ResultsResponse) string // of a file, by what comes before its content
 	stages *terminal.Stages
 }
 
@@ -212,7 +231,7 @@ func (x *exporter) export(ctx context.Context, q *linktrialv1.ResultsRequest) (p
 		return "", 0, err
 	}
 	defer in.close()
-	path = filepath.Join(x.dir, filepath.Base(in.head.FileName))
+	path = x.path(in.head)
 	file, err := atomicfile.Create(path, 0o644)
 	if err != nil {
 		return "", 0, err

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -53,11 +54,15 @@ data folder for as long as the command lasts.`,
   linktrial results m4t7xk2p h8w3rnbz --format differences    # and the second against the first
   linktrial results m4t7xk2p --out results       # all formats, as files
   linktrial results --against published
-  linktrial results m4t7xk2p --check             # exit code 0, 1, 2: pass, fail, undecided`,
+  linktrial results m4t7xk2p --check             # exit code 0, 1, 2: pass, fail, undecided
+  linktrial results m4t7xk2p h8w3rnbz --check --worse-than 5%    # the second against the first`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if judge {
 				return notChecked(check(ctx, s, cmd, args))
+			}
+			if cmd.Flags().Changed(worseFlag) {
+				return notChecked(errors.New("--worse-than goes with --check"))
 			}
 			if against != "" {
 				format, err := againstFormat(against, q.Format)
@@ -104,6 +109,7 @@ data folder for as long as the command lasts.`,
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return notChecked(err) })
 	f := cmd.Flags()
 	f.BoolVar(&judge, "check", false, "print the outcomes of the plan's requirements alone, and exit with 0 (pass), 1 (fail), 2 (undecided) or 3 (any other error)")
+	f.String(worseFlag, "", "with --check: by how much throughputs of the second campaign may be below those of the first, as 5%; exit with 0 where no treatment is worse, 1 where one is, 2 (undecided) or 3 (any other error)")
 	f.StringVar(&q.Format, "format", "table", formatHelp())
 	f.StringVar(&against, "against", "", "published: compare with the values of the paper, and list what deviates")
 	f.StringVar(&q.Reference, "reference", "", "treatment that the others are compared with (default: the first of each run)")

@@ -189,6 +189,10 @@ func differenceColumns() []column[*report.Difference] {
 		{"partial", func(d *report.Difference) string { return strconv.FormatBool(d.Partial) }},
 		{"reference_imported", func(d *report.Difference) string { return d.ReferenceImported.Text() }},
 		{"imported", func(d *report.Difference) string { return d.Imported.Text() }},
+		{"change_ci95_low_percent", number(func(d *report.Difference) *float64 { return low(d.ChangeCI) })},
+		{"change_ci95_high_percent", number(func(d *report.Difference) *float64 { return high(d.ChangeCI) })},
+		{"reference_failed", func(d *report.Difference) string { return strconv.Itoa(d.ReferenceFailed) }},
+		{"failed", func(d *report.Difference) string { return strconv.Itoa(d.Failed) }},
 	}
 }
 

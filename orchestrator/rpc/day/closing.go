@@ -228,7 +228,7 @@ func (c *closing) export(ctx context.Context, x *linktrialv1.DayCampaign, dir st
 		x.Failures = append(x.Failures, "the files could not be listed: "+c.explain(ctx, "formats of campaign "+x.Id, err))
 		return nil, nil
 	}
-	formats := slices.DeleteFunc(there.Msg.Formats, (*linktrialv1.Format).GetOnScreen)
+	formats := slices.DeleteFunc(there.Msg.Formats, func(f *linktrialv1.Format) bool { return f.OnScreen || f.Document })
 	for i, f := range formats {
 		for part, parts := 1, 1; part <= parts; part++ {
 			name := f.Name

@@ -93,6 +93,6 @@ func (s *Service) formatsOf(ctx context.Context, ids []string) (func(*render.For
 }
 
 func asFormat(f *render.Format) *linktrialv1.Format {
-	return &linktrialv1.Format{Name: f.Name, Title: f.Title, FileName: f.File, MediaType: f.MediaType, OnScreen: f.OnScreen, Rows: f.Source == render.FromRows,
+	return &linktrialv1.Format{Name: f.Name, Title: f.Title, FileName: f.File, MediaType: f.MediaType, OnScreen: f.OnScreen, Document: f.Document, Rows: f.Source == render.FromRows,
 		Drawing: f.Drawing(), MayBeMissing: slices.Contains([]render.Of{render.OfProbes, render.OfSamples}, f.Of)}
 }

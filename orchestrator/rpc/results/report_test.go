@@ -48,6 +48,19 @@ func TestRowWriters(t *testing.T) {
 	require.ElementsMatch(t, want, slices.Collect(maps.Keys(rowWriters)))
 }
 
+// A report for people is told from the files that are written where no format is named.
+func TestReportsAreDocuments(t *testing.T) {
+	var documents []string
+	for _, f := range render.Formats() {
+		if asFormat(f).Document {
+			documents = append(documents, f.Name)
+		}
+	}
+	require.Contains(t, documents, "report")
+	require.NotContains(t, documents, "json")
+	require.NotContains(t, documents, "markdown")
+}
+
 // FuzzChannels: a report of an emulated radio gives as many series as it has, each no
 // longer than what was sent.
 func FuzzChannels(f *testing.F) {

@@ -245,6 +245,9 @@ func (s *Service) Summarize(ctx context.Context, req *connect.Request[linktrialv
 	for i := range differences.Lines {
 		out.Differences = append(out.Differences, asDifference(&differences.Lines[i]))
 	}
+	for _, l := range differences.Lacking {
+		out.DifferencesLacking = append(out.DifferencesLacking, &linktrialv1.LackingTreatment{Where: l.Where, Label: l.Label, Campaign: l.Campaign})
+	}
 	return connect.NewResponse(out), nil
 }
 

@@ -64,9 +64,12 @@ func asDifference(d *report.Difference) *linktrialv1.CampaignDifference {
 	out := &linktrialv1.CampaignDifference{Where: d.Where, Treatment: d.Treatment, Label: d.Label, Reference: d.Reference, Campaign: d.Campaign, ReferenceRun: d.ReferenceRun, Run: d.Run,
 		ReferenceValid: int32(d.ReferenceValid), Valid: int32(d.Valid), ReferenceAverage: bytes(d.ReferenceKBps), Average: bytes(d.AverageKBps),
 		Difference: bytes(d.DifferenceKBps), ChangePercent: d.ChangePercent, PHolm: d.PHolm, Decided: d.Decided(), Changed: d.Changed, Partial: d.Partial,
-		ReferenceImported: d.ReferenceImported != nil, Imported: d.Imported != nil}
+		ReferenceImported: d.ReferenceImported != nil, Imported: d.Imported != nil, ReferenceFailed: int32(d.ReferenceFailed), Failed: int32(d.Failed)}
 	if d.CI != nil {
 		out.CiLow, out.CiHigh = bytes(&d.CI.Low), bytes(&d.CI.High)
+	}
+	if d.ChangeCI != nil {
+		out.ChangeLowPercent, out.ChangeHighPercent = &d.ChangeCI.Low, &d.ChangeCI.High
 	}
 	return out
 }

@@ -238,6 +238,7 @@ type Format struct {
 	Rows          bool                   `protobuf:"varint,6,opt,name=rows,proto3" json:"rows,omitempty"`                         // it may be larger than any memory
 	Drawing       bool                   `protobuf:"varint,7,opt,name=drawing,proto3" json:"drawing,omitempty"`
 	MayBeMissing  bool                   `protobuf:"varint,8,opt,name=may_be_missing,json=mayBeMissing,proto3" json:"may_be_missing,omitempty"` // results without probes, or in which no trial has begun, have none
+	Document      bool                   `protobuf:"varint,12,opt,name=document,proto3" json:"document,omitempty"`                              // a report for people, with a command and a button of its own: not among the files of linktrial results --out either
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -324,6 +325,13 @@ func (x *Format) GetDrawing() bool {
 func (x *Format) GetMayBeMissing() bool {
 	if x != nil {
 		return x.MayBeMissing
+	}
+	return false
+}
+
+func (x *Format) GetDocument() bool {
+	if x != nil {
+		return x.Document
 	}
 	return false
 }
@@ -714,10 +722,11 @@ type SummarizeResponse struct {
 	Notes []string `protobuf:"bytes,2,rep,name=notes,proto3" json:"notes,omitempty"`
 	// Of several campaigns: each treatment that two have under the same conditions, held
 	// against the first campaign.
-	Differences      []*CampaignDifference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
-	DifferencesAlone int32                 `protobuf:"varint,4,opt,name=differences_alone,json=differencesAlone,proto3" json:"differences_alone,omitempty"` // treatments, under their conditions, that only one of two campaigns has
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	Differences        []*CampaignDifference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
+	DifferencesAlone   int32                 `protobuf:"varint,4,opt,name=differences_alone,json=differencesAlone,proto3" json:"differences_alone,omitempty"`       // treatments, under their conditions, that only one of two campaigns has
+	DifferencesLacking []*LackingTreatment   `protobuf:"bytes,12,rep,name=differences_lacking,json=differencesLacking,proto3" json:"differences_lacking,omitempty"` // those of them that the first campaign has
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *SummarizeResponse) Reset() {
@@ -778,6 +787,75 @@ func (x *SummarizeResponse) GetDifferencesAlone() int32 {
 	return 0
 }
 
+func (x *SummarizeResponse) GetDifferencesLacking() []*LackingTreatment {
+	if x != nil {
+		return x.DifferencesLacking
+	}
+	return nil
+}
+
+// LackingTreatment is one treatment under its conditions that the first campaign has and
+// another one lacks.
+type LackingTreatment struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Where         string                 `protobuf:"bytes,1,opt,name=where,proto3" json:"where,omitempty"` // the conditions, for people
+	Label         string                 `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
+	Campaign      string                 `protobuf:"bytes,3,opt,name=campaign,proto3" json:"campaign,omitempty"` // id of the one that lacks it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LackingTreatment) Reset() {
+	*x = LackingTreatment{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LackingTreatment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LackingTreatment) ProtoMessage() {}
+
+func (x *LackingTreatment) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LackingTreatment.ProtoReflect.Descriptor instead.
+func (*LackingTreatment) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *LackingTreatment) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
+func (x *LackingTreatment) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *LackingTreatment) GetCampaign() string {
+	if x != nil {
+		return x.Campaign
+	}
+	return ""
+}
+
 // CampaignDifference is one treatment under the same conditions (radio, topology, size and
 // settings of sweeps) in two campaigns. Throughputs are in bytes per second.
 type CampaignDifference struct {
@@ -803,13 +881,19 @@ type CampaignDifference struct {
 	Run               string                 `protobuf:"bytes,19,opt,name=run,proto3" json:"run,omitempty"`
 	ReferenceImported bool                   `protobuf:"varint,20,opt,name=reference_imported,json=referenceImported,proto3" json:"reference_imported,omitempty"` // another orchestrator measured the reference
 	Imported          bool                   `protobuf:"varint,21,opt,name=imported,proto3" json:"imported,omitempty"`                                            // another orchestrator measured the other campaign
+	// change_low_percent and change_high_percent are the 95 % interval of change_percent
+	// (Fieller's); unset: there is none.
+	ChangeLowPercent  *float64 `protobuf:"fixed64,22,opt,name=change_low_percent,json=changeLowPercent,proto3,oneof" json:"change_low_percent,omitempty"`
+	ChangeHighPercent *float64 `protobuf:"fixed64,23,opt,name=change_high_percent,json=changeHighPercent,proto3,oneof" json:"change_high_percent,omitempty"`
+	ReferenceFailed   int32    `protobuf:"varint,24,opt,name=reference_failed,json=referenceFailed,proto3" json:"reference_failed,omitempty"` // trials, which are in no average
+	Failed            int32    `protobuf:"varint,25,opt,name=failed,proto3" json:"failed,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *CampaignDifference) Reset() {
 	*x = CampaignDifference{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	mi := &file_linktrial_v1_result_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +905,7 @@ func (x *CampaignDifference) String() string {
 func (*CampaignDifference) ProtoMessage() {}
 
 func (x *CampaignDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	mi := &file_linktrial_v1_result_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +918,7 @@ func (x *CampaignDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CampaignDifference.ProtoReflect.Descriptor instead.
 func (*CampaignDifference) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{8}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CampaignDifference) GetWhere() string {
@@ -984,6 +1068,34 @@ func (x *CampaignDifference) GetImported() bool {
 	return false
 }
 
+func (x *CampaignDifference) GetChangeLowPercent() float64 {
+	if x != nil && x.ChangeLowPercent != nil {
+		return *x.ChangeLowPercent
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetChangeHighPercent() float64 {
+	if x != nil && x.ChangeHighPercent != nil {
+		return *x.ChangeHighPercent
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetReferenceFailed() int32 {
+	if x != nil {
+		return x.ReferenceFailed
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetFailed() int32 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
 type RunSummary struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -1012,7 +1124,7 @@ type RunSummary struct {
 
 func (x *RunSummary) Reset() {
 	*x = RunSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[9]
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1024,7 +1136,7 @@ func (x *RunSummary) String() string {
 func (*RunSummary) ProtoMessage() {}
 
 func (x *RunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[9]
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1037,7 +1149,7 @@ func (x *RunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSummary.ProtoReflect.Descriptor instead.
 func (*RunSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RunSummary) GetRun() *Run {
@@ -1195,7 +1307,7 @@ type Requirement struct {
 
 func (x *Requirement) Reset() {
 	*x = Requirement{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +1319,7 @@ func (x *Requirement) String() string {
 func (*Requirement) ProtoMessage() {}
 
 func (x *Requirement) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +1332,7 @@ func (x *Requirement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Requirement.ProtoReflect.Descriptor instead.
 func (*Requirement) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Requirement) GetEntry() int32 {
@@ -1277,7 +1389,7 @@ type Lead struct {
 
 func (x *Lead) Reset() {
 	*x = Lead{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1401,7 @@ func (x *Lead) String() string {
 func (*Lead) ProtoMessage() {}
 
 func (x *Lead) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1414,7 @@ func (x *Lead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lead.ProtoReflect.Descriptor instead.
 func (*Lead) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Lead) GetText() string {
@@ -1367,7 +1479,7 @@ type ProbeSummary struct {
 
 func (x *ProbeSummary) Reset() {
 	*x = ProbeSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1379,7 +1491,7 @@ func (x *ProbeSummary) String() string {
 func (*ProbeSummary) ProtoMessage() {}
 
 func (x *ProbeSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1392,7 +1504,7 @@ func (x *ProbeSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeSummary.ProtoReflect.Descriptor instead.
 func (*ProbeSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ProbeSummary) GetProbe() string {
@@ -1625,7 +1737,7 @@ type MessagesSummary struct {
 
 func (x *MessagesSummary) Reset() {
 	*x = MessagesSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1637,7 +1749,7 @@ func (x *MessagesSummary) String() string {
 func (*MessagesSummary) ProtoMessage() {}
 
 func (x *MessagesSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1650,7 +1762,7 @@ func (x *MessagesSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessagesSummary.ProtoReflect.Descriptor instead.
 func (*MessagesSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *MessagesSummary) GetBytes() int64 {
@@ -1748,7 +1860,7 @@ type CapacitySummary struct {
 
 func (x *CapacitySummary) Reset() {
 	*x = CapacitySummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1760,7 +1872,7 @@ func (x *CapacitySummary) String() string {
 func (*CapacitySummary) ProtoMessage() {}
 
 func (x *CapacitySummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1773,7 +1885,7 @@ func (x *CapacitySummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacitySummary.ProtoReflect.Descriptor instead.
 func (*CapacitySummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CapacitySummary) GetMeasured() int32 {
@@ -1898,7 +2010,7 @@ type AxisValue struct {
 
 func (x *AxisValue) Reset() {
 	*x = AxisValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1910,7 +2022,7 @@ func (x *AxisValue) String() string {
 func (*AxisValue) ProtoMessage() {}
 
 func (x *AxisValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +2035,7 @@ func (x *AxisValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AxisValue.ProtoReflect.Descriptor instead.
 func (*AxisValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AxisValue) GetAxis() string {
@@ -1989,7 +2101,7 @@ type TreatmentSummary struct {
 
 func (x *TreatmentSummary) Reset() {
 	*x = TreatmentSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2113,7 @@ func (x *TreatmentSummary) String() string {
 func (*TreatmentSummary) ProtoMessage() {}
 
 func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2126,7 @@ func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TreatmentSummary.ProtoReflect.Descriptor instead.
 func (*TreatmentSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TreatmentSummary) GetName() string {
@@ -2296,7 +2408,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2308,7 +2420,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2321,7 +2433,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Delivery) GetTrials() int32 {
@@ -2492,7 +2604,7 @@ type PublishedValue struct {
 
 func (x *PublishedValue) Reset() {
 	*x = PublishedValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2504,7 +2616,7 @@ func (x *PublishedValue) String() string {
 func (*PublishedValue) ProtoMessage() {}
 
 func (x *PublishedValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2517,7 +2629,7 @@ func (x *PublishedValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishedValue.ProtoReflect.Descriptor instead.
 func (*PublishedValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PublishedValue) GetAverage() float64 {
@@ -2582,7 +2694,7 @@ type Points struct {
 
 func (x *Points) Reset() {
 	*x = Points{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2594,7 +2706,7 @@ func (x *Points) String() string {
 func (*Points) ProtoMessage() {}
 
 func (x *Points) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2607,7 +2719,7 @@ func (x *Points) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Points.ProtoReflect.Descriptor instead.
 func (*Points) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Points) GetTrial() []int32 {
@@ -2698,7 +2810,7 @@ type SweepRequest struct {
 
 func (x *SweepRequest) Reset() {
 	*x = SweepRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2710,7 +2822,7 @@ func (x *SweepRequest) String() string {
 func (*SweepRequest) ProtoMessage() {}
 
 func (x *SweepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2723,7 +2835,7 @@ func (x *SweepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRequest.ProtoReflect.Descriptor instead.
 func (*SweepRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SweepRequest) GetCampaignId() string {
@@ -2761,7 +2873,7 @@ type SweepResponse struct {
 
 func (x *SweepResponse) Reset() {
 	*x = SweepResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2773,7 +2885,7 @@ func (x *SweepResponse) String() string {
 func (*SweepResponse) ProtoMessage() {}
 
 func (x *SweepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2786,7 +2898,7 @@ func (x *SweepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepResponse.ProtoReflect.Descriptor instead.
 func (*SweepResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SweepResponse) GetAxes() []string {
@@ -2843,7 +2955,7 @@ type SweepPanel struct {
 
 func (x *SweepPanel) Reset() {
 	*x = SweepPanel{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2855,7 +2967,7 @@ func (x *SweepPanel) String() string {
 func (*SweepPanel) ProtoMessage() {}
 
 func (x *SweepPanel) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2868,7 +2980,7 @@ func (x *SweepPanel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepPanel.ProtoReflect.Descriptor instead.
 func (*SweepPanel) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SweepPanel) GetTitle() string {
@@ -2920,7 +3032,7 @@ type SweepCurve struct {
 
 func (x *SweepCurve) Reset() {
 	*x = SweepCurve{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2932,7 +3044,7 @@ func (x *SweepCurve) String() string {
 func (*SweepCurve) ProtoMessage() {}
 
 func (x *SweepCurve) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2945,7 +3057,7 @@ func (x *SweepCurve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepCurve.ProtoReflect.Descriptor instead.
 func (*SweepCurve) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SweepCurve) GetTreatment() string {
@@ -3029,7 +3141,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3041,7 +3153,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3054,7 +3166,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SeriesRequest) GetRunId() string {
@@ -3119,7 +3231,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3131,7 +3243,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3144,7 +3256,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SeriesResponse) GetFlows() []*FlowSeries {
@@ -3204,7 +3316,7 @@ type FlowSeries struct {
 
 func (x *FlowSeries) Reset() {
 	*x = FlowSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3216,7 +3328,7 @@ func (x *FlowSeries) String() string {
 func (*FlowSeries) ProtoMessage() {}
 
 func (x *FlowSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3229,7 +3341,7 @@ func (x *FlowSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSeries.ProtoReflect.Descriptor instead.
 func (*FlowSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FlowSeries) GetTrial() int32 {
@@ -3312,7 +3424,7 @@ type Column struct {
 
 func (x *Column) Reset() {
 	*x = Column{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3324,7 +3436,7 @@ func (x *Column) String() string {
 func (*Column) ProtoMessage() {}
 
 func (x *Column) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3337,7 +3449,7 @@ func (x *Column) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Column.ProtoReflect.Descriptor instead.
 func (*Column) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Column) GetValues() []float64 {
@@ -3384,7 +3496,7 @@ type ChannelSeries struct {
 
 func (x *ChannelSeries) Reset() {
 	*x = ChannelSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3396,7 +3508,7 @@ func (x *ChannelSeries) String() string {
 func (*ChannelSeries) ProtoMessage() {}
 
 func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3409,7 +3521,7 @@ func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelSeries.ProtoReflect.Descriptor instead.
 func (*ChannelSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ChannelSeries) GetFrom() string {
@@ -3487,7 +3599,7 @@ type TelemetrySeries struct {
 
 func (x *TelemetrySeries) Reset() {
 	*x = TelemetrySeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3499,7 +3611,7 @@ func (x *TelemetrySeries) String() string {
 func (*TelemetrySeries) ProtoMessage() {}
 
 func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3512,7 +3624,7 @@ func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySeries.ProtoReflect.Descriptor instead.
 func (*TelemetrySeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TelemetrySeries) GetNode() string {
@@ -3589,7 +3701,7 @@ type GetAttemptRequest struct {
 
 func (x *GetAttemptRequest) Reset() {
 	*x = GetAttemptRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +3713,7 @@ func (x *GetAttemptRequest) String() string {
 func (*GetAttemptRequest) ProtoMessage() {}
 
 func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[30]
+	mi := &file_linktrial_v1_result_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +3726,7 @@ func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptRequest.ProtoReflect.Descriptor instead.
 func (*GetAttemptRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetAttemptRequest) GetRunId() string {
@@ -3658,7 +3770,7 @@ type GetAttemptResponse struct {
 
 func (x *GetAttemptResponse) Reset() {
 	*x = GetAttemptResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3670,7 +3782,7 @@ func (x *GetAttemptResponse) String() string {
 func (*GetAttemptResponse) ProtoMessage() {}
 
 func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[31]
+	mi := &file_linktrial_v1_result_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3683,7 +3795,7 @@ func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptResponse.ProtoReflect.Descriptor instead.
 func (*GetAttemptResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{31}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetAttemptResponse) GetRun() *Run {
@@ -3786,7 +3898,7 @@ type Breach struct {
 
 func (x *Breach) Reset() {
 	*x = Breach{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +3910,7 @@ func (x *Breach) String() string {
 func (*Breach) ProtoMessage() {}
 
 func (x *Breach) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[32]
+	mi := &file_linktrial_v1_result_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +3923,7 @@ func (x *Breach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Breach.ProtoReflect.Descriptor instead.
 func (*Breach) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{32}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Breach) GetAt() *timestamppb.Timestamp {
@@ -3886,7 +3998,7 @@ type FlowRow struct {
 
 func (x *FlowRow) Reset() {
 	*x = FlowRow{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3898,7 +4010,7 @@ func (x *FlowRow) String() string {
 func (*FlowRow) ProtoMessage() {}
 
 func (x *FlowRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[33]
+	mi := &file_linktrial_v1_result_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3911,7 +4023,7 @@ func (x *FlowRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRow.ProtoReflect.Descriptor instead.
 func (*FlowRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{33}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FlowRow) GetFlow() int32 {
@@ -4031,7 +4143,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4043,7 +4155,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[34]
+	mi := &file_linktrial_v1_result_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4056,7 +4168,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{34}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListRecordsRequest) GetRunId() string {
@@ -4098,7 +4210,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4110,7 +4222,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[35]
+	mi := &file_linktrial_v1_result_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4123,7 +4235,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{35}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListRecordsResponse) GetJournals() []*StoredJournal {
@@ -4153,7 +4265,7 @@ type StoredJournal struct {
 
 func (x *StoredJournal) Reset() {
 	*x = StoredJournal{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4165,7 +4277,7 @@ func (x *StoredJournal) String() string {
 func (*StoredJournal) ProtoMessage() {}
 
 func (x *StoredJournal) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[36]
+	mi := &file_linktrial_v1_result_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4178,7 +4290,7 @@ func (x *StoredJournal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredJournal.ProtoReflect.Descriptor instead.
 func (*StoredJournal) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{36}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *StoredJournal) GetNode() string {
@@ -4229,7 +4341,7 @@ type StoredRecord struct {
 
 func (x *StoredRecord) Reset() {
 	*x = StoredRecord{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4241,7 +4353,7 @@ func (x *StoredRecord) String() string {
 func (*StoredRecord) ProtoMessage() {}
 
 func (x *StoredRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[37]
+	mi := &file_linktrial_v1_result_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4254,7 +4366,7 @@ func (x *StoredRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredRecord.ProtoReflect.Descriptor instead.
 func (*StoredRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{37}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *StoredRecord) GetSeq() int64 {
@@ -4304,7 +4416,7 @@ type ImportCampaignRequest struct {
 
 func (x *ImportCampaignRequest) Reset() {
 	*x = ImportCampaignRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4316,7 +4428,7 @@ func (x *ImportCampaignRequest) String() string {
 func (*ImportCampaignRequest) ProtoMessage() {}
 
 func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[38]
+	mi := &file_linktrial_v1_result_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4329,7 +4441,7 @@ func (x *ImportCampaignRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignRequest.ProtoReflect.Descriptor instead.
 func (*ImportCampaignRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{38}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ImportCampaignRequest) GetContent() []byte {
@@ -4369,7 +4481,7 @@ type ImportCampaignResponse struct {
 
 func (x *ImportCampaignResponse) Reset() {
 	*x = ImportCampaignResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[39]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4381,7 +4493,7 @@ func (x *ImportCampaignResponse) String() string {
 func (*ImportCampaignResponse) ProtoMessage() {}
 
 func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[39]
+	mi := &file_linktrial_v1_result_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4394,7 +4506,7 @@ func (x *ImportCampaignResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCampaignResponse.ProtoReflect.Descriptor instead.
 func (*ImportCampaignResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{39}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ImportCampaignResponse) GetImported() *ImportedCampaign {
@@ -4419,7 +4531,7 @@ type ImportOrigin struct {
 
 func (x *ImportOrigin) Reset() {
 	*x = ImportOrigin{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[40]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4431,7 +4543,7 @@ func (x *ImportOrigin) String() string {
 func (*ImportOrigin) ProtoMessage() {}
 
 func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[40]
+	mi := &file_linktrial_v1_result_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4444,7 +4556,7 @@ func (x *ImportOrigin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportOrigin.ProtoReflect.Descriptor instead.
 func (*ImportOrigin) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{40}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ImportOrigin) GetCampaignId() string {
@@ -4507,7 +4619,7 @@ type ImportedCampaign struct {
 
 func (x *ImportedCampaign) Reset() {
 	*x = ImportedCampaign{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[41]
+	mi := &file_linktrial_v1_result_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4519,7 +4631,7 @@ func (x *ImportedCampaign) String() string {
 func (*ImportedCampaign) ProtoMessage() {}
 
 func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[41]
+	mi := &file_linktrial_v1_result_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4532,7 +4644,7 @@ func (x *ImportedCampaign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportedCampaign.ProtoReflect.Descriptor instead.
 func (*ImportedCampaign) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{41}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ImportedCampaign) GetImported() *ImportOrigin {
@@ -4613,7 +4725,7 @@ type ListImportsRequest struct {
 
 func (x *ListImportsRequest) Reset() {
 	*x = ListImportsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[42]
+	mi := &file_linktrial_v1_result_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4625,7 +4737,7 @@ func (x *ListImportsRequest) String() string {
 func (*ListImportsRequest) ProtoMessage() {}
 
 func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[42]
+	mi := &file_linktrial_v1_result_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4638,7 +4750,7 @@ func (x *ListImportsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsRequest.ProtoReflect.Descriptor instead.
 func (*ListImportsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{42}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{43}
 }
 
 type ListImportsResponse struct {
@@ -4650,7 +4762,7 @@ type ListImportsResponse struct {
 
 func (x *ListImportsResponse) Reset() {
 	*x = ListImportsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[43]
+	mi := &file_linktrial_v1_result_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4662,7 +4774,7 @@ func (x *ListImportsResponse) String() string {
 func (*ListImportsResponse) ProtoMessage() {}
 
 func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[43]
+	mi := &file_linktrial_v1_result_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4675,7 +4787,7 @@ func (x *ListImportsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImportsResponse.ProtoReflect.Descriptor instead.
 func (*ListImportsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{43}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListImportsResponse) GetImports() []*ImportedCampaign {
@@ -4694,7 +4806,7 @@ type RemoveImportRequest struct {
 
 func (x *RemoveImportRequest) Reset() {
 	*x = RemoveImportRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[44]
+	mi := &file_linktrial_v1_result_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4706,7 +4818,7 @@ func (x *RemoveImportRequest) String() string {
 func (*RemoveImportRequest) ProtoMessage() {}
 
 func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[44]
+	mi := &file_linktrial_v1_result_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4719,7 +4831,7 @@ func (x *RemoveImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportRequest.ProtoReflect.Descriptor instead.
 func (*RemoveImportRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{44}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RemoveImportRequest) GetCampaignId() string {
@@ -4737,7 +4849,7 @@ type RemoveImportResponse struct {
 
 func (x *RemoveImportResponse) Reset() {
 	*x = RemoveImportResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[45]
+	mi := &file_linktrial_v1_result_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4749,7 +4861,7 @@ func (x *RemoveImportResponse) String() string {
 func (*RemoveImportResponse) ProtoMessage() {}
 
 func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[45]
+	mi := &file_linktrial_v1_result_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4762,7 +4874,7 @@ func (x *RemoveImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImportResponse.ProtoReflect.Descriptor instead.
 func (*RemoveImportResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{45}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{46}
 }
 
 var File_linktrial_v1_result_proto protoreflect.FileDescriptor
@@ -4773,7 +4885,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x12ListFormatsRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\"E\n" +
 	"\x13ListFormatsResponse\x12.\n" +
-	"\aformats\x18\x01 \x03(\v2\x14.linktrial.v1.FormatR\aformats\"\xdf\x01\n" +
+	"\aformats\x18\x01 \x03(\v2\x14.linktrial.v1.FormatR\aformats\"\xfb\x01\n" +
 	"\x06Format\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x1b\n" +
@@ -4783,7 +4895,8 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\ton_screen\x18\x05 \x01(\bR\bonScreen\x12\x12\n" +
 	"\x04rows\x18\x06 \x01(\bR\x04rows\x12\x18\n" +
 	"\adrawing\x18\a \x01(\bR\adrawing\x12$\n" +
-	"\x0emay_be_missing\x18\b \x01(\bR\fmayBeMissing\"V\n" +
+	"\x0emay_be_missing\x18\b \x01(\bR\fmayBeMissing\x12\x1a\n" +
+	"\bdocument\x18\f \x01(\bR\bdocument\"V\n" +
 	"\x14ListCampaignsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\tR\x06before\x12\x10\n" +
@@ -4823,12 +4936,17 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x10SummarizeRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x1c\n" +
 	"\treference\x18\x02 \x01(\tR\treference\x12\x16\n" +
-	"\x06points\x18\x03 \x01(\bR\x06points\"\xc8\x01\n" +
+	"\x06points\x18\x03 \x01(\bR\x06points\"\x99\x02\n" +
 	"\x11SummarizeResponse\x12,\n" +
 	"\x04runs\x18\x01 \x03(\v2\x18.linktrial.v1.RunSummaryR\x04runs\x12\x14\n" +
 	"\x05notes\x18\x02 \x03(\tR\x05notes\x12B\n" +
 	"\vdifferences\x18\x03 \x03(\v2 .linktrial.v1.CampaignDifferenceR\vdifferences\x12+\n" +
-	"\x11differences_alone\x18\x04 \x01(\x05R\x10differencesAlone\"\x85\x06\n" +
+	"\x11differences_alone\x18\x04 \x01(\x05R\x10differencesAlone\x12O\n" +
+	"\x13differences_lacking\x18\f \x03(\v2\x1e.linktrial.v1.LackingTreatmentR\x12differencesLacking\"Z\n" +
+	"\x10LackingTreatment\x12\x14\n" +
+	"\x05where\x18\x01 \x01(\tR\x05where\x12\x14\n" +
+	"\x05label\x18\x02 \x01(\tR\x05label\x12\x1a\n" +
+	"\bcampaign\x18\x03 \x01(\tR\bcampaign\"\xdf\a\n" +
 	"\x12CampaignDifference\x12\x14\n" +
 	"\x05where\x18\x01 \x01(\tR\x05where\x12\x1c\n" +
 	"\ttreatment\x18\x02 \x01(\tR\ttreatment\x12\x14\n" +
@@ -4853,7 +4971,11 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\rreference_run\x18\x12 \x01(\tR\freferenceRun\x12\x10\n" +
 	"\x03run\x18\x13 \x01(\tR\x03run\x12-\n" +
 	"\x12reference_imported\x18\x14 \x01(\bR\x11referenceImported\x12\x1a\n" +
-	"\bimported\x18\x15 \x01(\bR\bimportedB\x14\n" +
+	"\bimported\x18\x15 \x01(\bR\bimported\x121\n" +
+	"\x12change_low_percent\x18\x16 \x01(\x01H\aR\x10changeLowPercent\x88\x01\x01\x123\n" +
+	"\x13change_high_percent\x18\x17 \x01(\x01H\bR\x11changeHighPercent\x88\x01\x01\x12)\n" +
+	"\x10reference_failed\x18\x18 \x01(\x05R\x0freferenceFailed\x12\x16\n" +
+	"\x06failed\x18\x19 \x01(\x05R\x06failedB\x14\n" +
 	"\x12_reference_averageB\n" +
 	"\n" +
 	"\b_averageB\r\n" +
@@ -4862,7 +4984,9 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"\b_ci_highB\x11\n" +
 	"\x0f_change_percentB\t\n" +
-	"\a_p_holm\"\x8d\x06\n" +
+	"\a_p_holmB\x15\n" +
+	"\x13_change_low_percentB\x16\n" +
+	"\x14_change_high_percent\"\x8d\x06\n" +
 	"\n" +
 	"RunSummary\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12\x1f\n" +
@@ -5370,7 +5494,7 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_linktrial_v1_result_proto_goTypes = []any{
 	(RequiredOutcome)(0),           // 0: linktrial.v1.RequiredOutcome
 	(PointVerdict)(0),              // 1: linktrial.v1.PointVerdict
@@ -5382,119 +5506,121 @@ var file_linktrial_v1_result_proto_goTypes = []any{
 	(*Campaign)(nil),               // 7: linktrial.v1.Campaign
 	(*SummarizeRequest)(nil),       // 8: linktrial.v1.SummarizeRequest
 	(*SummarizeResponse)(nil),      // 9: linktrial.v1.SummarizeResponse
-	(*CampaignDifference)(nil),     // 10: linktrial.v1.CampaignDifference
-	(*RunSummary)(nil),             // 11: linktrial.v1.RunSummary
-	(*Requirement)(nil),            // 12: linktrial.v1.Requirement
-	(*Lead)(nil),                   // 13: linktrial.v1.Lead
-	(*ProbeSummary)(nil),           // 14: linktrial.v1.ProbeSummary
-	(*MessagesSummary)(nil),        // 15: linktrial.v1.MessagesSummary
-	(*CapacitySummary)(nil),        // 16: linktrial.v1.CapacitySummary
-	(*AxisValue)(nil),              // 17: linktrial.v1.AxisValue
-	(*TreatmentSummary)(nil),       // 18: linktrial.v1.TreatmentSummary
-	(*Delivery)(nil),               // 19: linktrial.v1.Delivery
-	(*PublishedValue)(nil),         // 20: linktrial.v1.PublishedValue
-	(*Points)(nil),                 // 21: linktrial.v1.Points
-	(*SweepRequest)(nil),           // 22: linktrial.v1.SweepRequest
-	(*SweepResponse)(nil),          // 23: linktrial.v1.SweepResponse
-	(*SweepPanel)(nil),             // 24: linktrial.v1.SweepPanel
-	(*SweepCurve)(nil),             // 25: linktrial.v1.SweepCurve
-	(*SeriesRequest)(nil),          // 26: linktrial.v1.SeriesRequest
-	(*SeriesResponse)(nil),         // 27: linktrial.v1.SeriesResponse
-	(*FlowSeries)(nil),             // 28: linktrial.v1.FlowSeries
-	(*Column)(nil),                 // 29: linktrial.v1.Column
-	(*ChannelSeries)(nil),          // 30: linktrial.v1.ChannelSeries
-	(*TelemetrySeries)(nil),        // 31: linktrial.v1.TelemetrySeries
-	(*GetAttemptRequest)(nil),      // 32: linktrial.v1.GetAttemptRequest
-	(*GetAttemptResponse)(nil),     // 33: linktrial.v1.GetAttemptResponse
-	(*Breach)(nil),                 // 34: linktrial.v1.Breach
-	(*FlowRow)(nil),                // 35: linktrial.v1.FlowRow
-	(*ListRecordsRequest)(nil),     // 36: linktrial.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 37: linktrial.v1.ListRecordsResponse
-	(*StoredJournal)(nil),          // 38: linktrial.v1.StoredJournal
-	(*StoredRecord)(nil),           // 39: linktrial.v1.StoredRecord
-	(*ImportCampaignRequest)(nil),  // 40: linktrial.v1.ImportCampaignRequest
-	(*ImportCampaignResponse)(nil), // 41: linktrial.v1.ImportCampaignResponse
-	(*ImportOrigin)(nil),           // 42: linktrial.v1.ImportOrigin
-	(*ImportedCampaign)(nil),       // 43: linktrial.v1.ImportedCampaign
-	(*ListImportsRequest)(nil),     // 44: linktrial.v1.ListImportsRequest
-	(*ListImportsResponse)(nil),    // 45: linktrial.v1.ListImportsResponse
-	(*RemoveImportRequest)(nil),    // 46: linktrial.v1.RemoveImportRequest
-	(*RemoveImportResponse)(nil),   // 47: linktrial.v1.RemoveImportResponse
-	nil,                            // 48: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil),  // 49: google.protobuf.Timestamp
-	(RunState)(0),                  // 50: linktrial.v1.RunState
-	(*Run)(nil),                    // 51: linktrial.v1.Run
-	(*TrialRow)(nil),               // 52: linktrial.v1.TrialRow
+	(*LackingTreatment)(nil),       // 10: linktrial.v1.LackingTreatment
+	(*CampaignDifference)(nil),     // 11: linktrial.v1.CampaignDifference
+	(*RunSummary)(nil),             // 12: linktrial.v1.RunSummary
+	(*Requirement)(nil),            // 13: linktrial.v1.Requirement
+	(*Lead)(nil),                   // 14: linktrial.v1.Lead
+	(*ProbeSummary)(nil),           // 15: linktrial.v1.ProbeSummary
+	(*MessagesSummary)(nil),        // 16: linktrial.v1.MessagesSummary
+	(*CapacitySummary)(nil),        // 17: linktrial.v1.CapacitySummary
+	(*AxisValue)(nil),              // 18: linktrial.v1.AxisValue
+	(*TreatmentSummary)(nil),       // 19: linktrial.v1.TreatmentSummary
+	(*Delivery)(nil),               // 20: linktrial.v1.Delivery
+	(*PublishedValue)(nil),         // 21: linktrial.v1.PublishedValue
+	(*Points)(nil),                 // 22: linktrial.v1.Points
+	(*SweepRequest)(nil),           // 23: linktrial.v1.SweepRequest
+	(*SweepResponse)(nil),          // 24: linktrial.v1.SweepResponse
+	(*SweepPanel)(nil),             // 25: linktrial.v1.SweepPanel
+	(*SweepCurve)(nil),             // 26: linktrial.v1.SweepCurve
+	(*SeriesRequest)(nil),          // 27: linktrial.v1.SeriesRequest
+	(*SeriesResponse)(nil),         // 28: linktrial.v1.SeriesResponse
+	(*FlowSeries)(nil),             // 29: linktrial.v1.FlowSeries
+	(*Column)(nil),                 // 30: linktrial.v1.Column
+	(*ChannelSeries)(nil),          // 31: linktrial.v1.ChannelSeries
+	(*TelemetrySeries)(nil),        // 32: linktrial.v1.TelemetrySeries
+	(*GetAttemptRequest)(nil),      // 33: linktrial.v1.GetAttemptRequest
+	(*GetAttemptResponse)(nil),     // 34: linktrial.v1.GetAttemptResponse
+	(*Breach)(nil),                 // 35: linktrial.v1.Breach
+	(*FlowRow)(nil),                // 36: linktrial.v1.FlowRow
+	(*ListRecordsRequest)(nil),     // 37: linktrial.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 38: linktrial.v1.ListRecordsResponse
+	(*StoredJournal)(nil),          // 39: linktrial.v1.StoredJournal
+	(*StoredRecord)(nil),           // 40: linktrial.v1.StoredRecord
+	(*ImportCampaignRequest)(nil),  // 41: linktrial.v1.ImportCampaignRequest
+	(*ImportCampaignResponse)(nil), // 42: linktrial.v1.ImportCampaignResponse
+	(*ImportOrigin)(nil),           // 43: linktrial.v1.ImportOrigin
+	(*ImportedCampaign)(nil),       // 44: linktrial.v1.ImportedCampaign
+	(*ListImportsRequest)(nil),     // 45: linktrial.v1.ListImportsRequest
+	(*ListImportsResponse)(nil),    // 46: linktrial.v1.ListImportsResponse
+	(*RemoveImportRequest)(nil),    // 47: linktrial.v1.RemoveImportRequest
+	(*RemoveImportResponse)(nil),   // 48: linktrial.v1.RemoveImportResponse
+	nil,                            // 49: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil),  // 50: google.protobuf.Timestamp
+	(RunState)(0),                  // 51: linktrial.v1.RunState
+	(*Run)(nil),                    // 52: linktrial.v1.Run
+	(*TrialRow)(nil),               // 53: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
 	4,  // 0: linktrial.v1.ListFormatsResponse.formats:type_name -> linktrial.v1.Format
 	7,  // 1: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	49, // 2: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	49, // 3: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
-	49, // 4: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
-	50, // 5: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
-	11, // 6: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
-	10, // 7: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
-	51, // 8: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
-	17, // 9: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
-	18, // 10: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
-	21, // 11: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
-	14, // 12: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
-	13, // 13: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
-	42, // 14: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
-	12, // 15: linktrial.v1.RunSummary.requirements:type_name -> linktrial.v1.Requirement
-	0,  // 16: linktrial.v1.Requirement.outcome:type_name -> linktrial.v1.RequiredOutcome
-	16, // 17: linktrial.v1.ProbeSummary.capacity:type_name -> linktrial.v1.CapacitySummary
-	15, // 18: linktrial.v1.ProbeSummary.messages:type_name -> linktrial.v1.MessagesSummary
-	20, // 19: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedValue
-	19, // 20: linktrial.v1.TreatmentSummary.delivery:type_name -> linktrial.v1.Delivery
-	1,  // 21: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	48, // 22: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
-	24, // 23: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
-	25, // 24: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
-	28, // 25: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
-	30, // 26: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
-	31, // 27: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
-	29, // 28: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	51, // 29: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	52, // 30: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
-	35, // 31: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	34, // 32: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
-	14, // 33: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
-	49, // 34: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
-	38, // 35: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
-	39, // 36: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
-	49, // 37: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
-	43, // 38: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
-	49, // 39: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
-	42, // 40: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
-	49, // 41: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
-	43, // 42: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
-	5,  // 43: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	8,  // 44: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	22, // 45: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	26, // 46: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	32, // 47: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	36, // 48: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
-	40, // 49: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
-	2,  // 50: linktrial.v1.ResultService.ListFormats:input_type -> linktrial.v1.ListFormatsRequest
-	44, // 51: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
-	46, // 52: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
-	6,  // 53: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	9,  // 54: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	23, // 55: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	27, // 56: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	33, // 57: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	37, // 58: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
-	41, // 59: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
-	3,  // 60: linktrial.v1.ResultService.ListFormats:output_type -> linktrial.v1.ListFormatsResponse
-	45, // 61: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
-	47, // 62: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
-	53, // [53:63] is the sub-list for method output_type
-	43, // [43:53] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	50, // 2: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	50, // 3: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	50, // 4: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
+	51, // 5: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
+	12, // 6: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
+	11, // 7: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
+	10, // 8: linktrial.v1.SummarizeResponse.differences_lacking:type_name -> linktrial.v1.LackingTreatment
+	52, // 9: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	18, // 10: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
+	19, // 11: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
+	22, // 12: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
+	15, // 13: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
+	14, // 14: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
+	43, // 15: linktrial.v1.RunSummary.imported:type_name -> linktrial.v1.ImportOrigin
+	13, // 16: linktrial.v1.RunSummary.requirements:type_name -> linktrial.v1.Requirement
+	0,  // 17: linktrial.v1.Requirement.outcome:type_name -> linktrial.v1.RequiredOutcome
+	17, // 18: linktrial.v1.ProbeSummary.capacity:type_name -> linktrial.v1.CapacitySummary
+	16, // 19: linktrial.v1.ProbeSummary.messages:type_name -> linktrial.v1.MessagesSummary
+	21, // 20: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedValue
+	20, // 21: linktrial.v1.TreatmentSummary.delivery:type_name -> linktrial.v1.Delivery
+	1,  // 22: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
+	49, // 23: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	25, // 24: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
+	26, // 25: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
+	29, // 26: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
+	31, // 27: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
+	32, // 28: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
+	30, // 29: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
+	52, // 30: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	53, // 31: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	36, // 32: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
+	35, // 33: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
+	15, // 34: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
+	50, // 35: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	39, // 36: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
+	40, // 37: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
+	50, // 38: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
+	44, // 39: linktrial.v1.ImportCampaignResponse.imported:type_name -> linktrial.v1.ImportedCampaign
+	50, // 40: linktrial.v1.ImportOrigin.at:type_name -> google.protobuf.Timestamp
+	43, // 41: linktrial.v1.ImportedCampaign.imported:type_name -> linktrial.v1.ImportOrigin
+	50, // 42: linktrial.v1.ImportedCampaign.created:type_name -> google.protobuf.Timestamp
+	44, // 43: linktrial.v1.ListImportsResponse.imports:type_name -> linktrial.v1.ImportedCampaign
+	5,  // 44: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	8,  // 45: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	23, // 46: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	27, // 47: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	33, // 48: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	37, // 49: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
+	41, // 50: linktrial.v1.ResultService.ImportCampaign:input_type -> linktrial.v1.ImportCampaignRequest
+	2,  // 51: linktrial.v1.ResultService.ListFormats:input_type -> linktrial.v1.ListFormatsRequest
+	45, // 52: linktrial.v1.ResultService.ListImports:input_type -> linktrial.v1.ListImportsRequest
+	47, // 53: linktrial.v1.ResultService.RemoveImport:input_type -> linktrial.v1.RemoveImportRequest
+	6,  // 54: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	9,  // 55: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	24, // 56: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	28, // 57: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	34, // 58: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	38, // 59: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
+	42, // 60: linktrial.v1.ResultService.ImportCampaign:output_type -> linktrial.v1.ImportCampaignResponse
+	3,  // 61: linktrial.v1.ResultService.ListFormats:output_type -> linktrial.v1.ListFormatsResponse
+	46, // 62: linktrial.v1.ResultService.ListImports:output_type -> linktrial.v1.ListImportsResponse
+	48, // 63: linktrial.v1.ResultService.RemoveImport:output_type -> linktrial.v1.RemoveImportResponse
+	54, // [54:64] is the sub-list for method output_type
+	44, // [44:54] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -5503,19 +5629,19 @@ func file_linktrial_v1_result_proto_init() {
 		return
 	}
 	file_linktrial_v1_operator_proto_init()
-	file_linktrial_v1_result_proto_msgTypes[8].OneofWrappers = []any{}
-	file_linktrial_v1_result_proto_msgTypes[12].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[9].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[13].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[14].OneofWrappers = []any{}
-	file_linktrial_v1_result_proto_msgTypes[16].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[15].OneofWrappers = []any{}
 	file_linktrial_v1_result_proto_msgTypes[17].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   47,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -4,10 +4,13 @@ import { operator, results } from '@/lib/api'
 import { saveFile, saveFrom } from '@/lib/save'
 import { commonTitle } from './model'
 
-/** What there is to save of a choice, in the orchestrator's words; pictures are saved where they are shown. */
-export async function formatsOf(choice: ExportChoice): Promise<Format[]> {
+/**
+ * What there is to save of a choice, in the orchestrator's words: reports, or files of data. Pictures are
+ * saved where they are shown.
+ */
+export async function formatsOf(choice: ExportChoice, documents: boolean): Promise<Format[]> {
   const { formats } = await results.listFormats({ ids: choice.ids })
-  return formats.filter((f) => !f.drawing)
+  return formats.filter((f) => f.document === documents && !f.drawing)
 }
 
 /** What a file is made of: runs and campaigns, and the words that name it. */
