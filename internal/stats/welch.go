@@ -43,9 +43,9 @@ type UnpairedRatio struct {
 	Interval Interval // of the ratio
 }
 
-// WelchRatio is the ratio of two means with Fieller's interval for unequal variances, with
-// the degrees of freedom of Welch and Satterthwaite at the ratio that was found (Tamhane and
-// Logan, Biometrika 91, 2004, section 3). Both means vary in it. The interval is NaN where a
+// WelchRatio is the ratio of two means with Fieller's interval (J. R. Stat. Soc. B 16, 1954)
+// for unequal variances, with the degrees of freedom of Welch and Satterthwaite at the ratio
+// that was found. Both means vary in it. The interval is NaN where a
 // sample has fewer than two values, and where the trials do not tell the first mean from 0:
 // no bounded set of ratios is then an interval. Where neither sample has any spread, it is
 // the ratio itself. The ratio is NaN where the first mean is not positive.
