@@ -182,3 +182,38 @@ func ranked(t *RunTable, isMix func(string) bool) (rows []int) {
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(*t.Rows[b].AverageKBps, *t.Rows[a].AverageKBps) })
 	return rows
 }
+
+// LeadsText says in how many runs which treatment leads, those that lead in most runs first;
+// empty of no leads.
+func LeadsText(leads []Lead) string {
+	type count struct{ runs, decided int }
+	counts, order := map[string]*count{}, []string{}
+	for _, l := range leads {
+		if l.Leader == "" {
+			continue
+		}
+		c := counts[l.Leader]
+		if c == nil {
+			c = &count{}
+			counts[l.Leader], order = c, append(order, l.Leader)
+		}
+		c.runs++
+		if l.Decided {
+			c.decided++
+		}
+	}
+	runs := wording.Plural(len(leads), "run", "runs")
+	switch {
+	case len(leads) == 0:
+		return ""
+	case len(order) == 0:
+		return fmt.Sprintf("In %s no treatment leads.", runs)
+	}
+	slices.SortStableFunc(order, func(x, y string) int { return cmp.Compare(counts[y].runs, counts[x].runs) })
+	var parts []string
+	for i, name := range order {
+		verb := map[bool]string{true: " leads"}[i == 0]
+		parts = append(parts, fmt.Sprintf("%s%s in %d (%d decided)", name, verb, counts[name].runs, counts[name].decided))
+	}
+	return fmt.Sprintf("Of %s, %s.", runs, strings.Join(parts, ", "))
+}

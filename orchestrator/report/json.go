@@ -30,6 +30,10 @@ type document struct {
 	OverRuns []OverRuns `json:"over_runs,omitempty"`
 }
 
+// Method says for people how a field of the tables is made that is an interval or a P, by the
+// field's name in the export; empty: it is neither.
+func Method(field string) string { return methods[field] }
+
 var methods = map[string]string{
 	"failed_share_ci95":               "score interval of Wilson",
 	"average_ci95_kb_per_s":           "Student's t, not below 0",

@@ -22,7 +22,7 @@ type probeSample struct {
 	failures                 map[Failure]int
 	all                      []weighted
 	partial                  bool // a measured trial has no percentiles
-	rating, mos              []float64
+	rating, mos, playout     []float64
 	capacity                 capacitySample
 	messages                 messagesSample
 }
@@ -140,7 +140,7 @@ func (s *probeSample) add(r *Run, t *Trial, k int) {
 	s.mean, s.p50, s.p95, s.p99 = append(s.mean, d.Mean), append(s.p50, d.P50), append(s.p95, d.P95), append(s.p99, d.P99)
 	s.jit = append(s.jit, milliseconds(f.JitterMeanNS))
 	if v := r.Voice(p); v != nil {
-		s.rating, s.mos = append(s.rating, v.R), append(s.mos, v.MOS)
+		s.rating, s.mos, s.playout = append(s.rating, v.R), append(s.mos, v.MOS), append(s.playout, v.PlayoutMS)
 	}
 	if f.Capacity != nil {
 		s.capacity.add(f.Capacity, r.ProbeClock.Of(s.row.From), f.Delay.MinNS)
@@ -166,7 +166,7 @@ func (s *probeSample) finish(c ProbeClock) ProbeRow {
 	if c.Unknown == "" && len(s.mean) > 0 {
 		row.UncertaintyMS = Rounded(milliseconds(c.Uncertainty.Nanoseconds()) + s.uncertain)
 	}
-	row.RFactor, row.MOS, row.Capacity = Rounded(stats.Mean(s.rating)), Rounded(stats.Mean(s.mos)), s.capacity.finish()
+	row.RFactor, row.MOS, row.PlayoutMS, row.Capacity = Rounded(stats.Mean(s.rating)), Rounded(stats.Mean(s.mos)), Rounded(stats.Mean(s.playout)), s.capacity.finish()
 	row.Messages = s.messages.finish()
 	if !s.partial {
 		row.PercentilesMS = pooled(s.all, s.least)

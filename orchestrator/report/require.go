@@ -60,6 +60,23 @@ func (r *Run) judge(t *RunTable, samples []sample) (out []Judgement) {
 	return out
 }
 
+// OutcomesText says how many requirements have which outcome.
+func OutcomesText(all []Judgement) string {
+	var parts []string
+	for _, o := range []RequiredOutcome{Fail, Undecided, Pass} {
+		n := 0
+		for i := range all {
+			if all[i].Outcome == o {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", o, n))
+		}
+	}
+	return fmt.Sprintf("Required, of %s: %s.", wording.Plural(len(all), "requirement", "requirements"), strings.Join(parts, ", "))
+}
+
 // decided is the outcome by the interval: the bounds themselves meet them.
 func decided(j *Judgement) RequiredOutcome {
 	low, high := math.Inf(-1), math.Inf(1)

@@ -288,6 +288,9 @@ type ProbeRow struct {
 	// trials; nil: the probe is no speech, or the clocks are not known.
 	RFactor *float64 `json:"r_factor,omitempty"`
 	MOS     *float64 `json:"mos,omitempty"`
+	// PlayoutMS is the delay at which the de-jitter buffer ends that they are for, the mean over
+	// the trials.
+	PlayoutMS *float64 `json:"-"`
 	// Capacity is what searches for it found; nil: there was none.
 	Capacity *CapacityRow `json:"capacity,omitempty"`
 	// Messages are those of a probe of messages, by size, the smallest first.

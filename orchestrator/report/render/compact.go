@@ -2,7 +2,6 @@ package render
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -115,9 +114,8 @@ func (g *compactGroup) write(b *strings.Builder, rate wording.RateUnit) {
 
 // writeLeads says of each run which treatment leads, and first in how many one does.
 func (g *compactGroup) writeLeads(b *strings.Builder, axes []string) {
-	type count struct{ runs, decided int }
-	counts, order := map[string]*count{}, []string{}
 	var lines []string
+	var leads []report.Lead
 	for k, t := range g.runs {
 		if t.Lead.Text == "" {
 			continue
@@ -127,34 +125,13 @@ func (g *compactGroup) writeLeads(b *strings.Builder, axes []string) {
 			place = append(place, a+" "+report.ValueOf(g.axes[k], a))
 		}
 		lines = append(lines, wording.Clean(strings.Join(place, ", "))+": "+t.Lead.Text)
-		if t.Lead.Leader == "" {
-			continue
-		}
-		c := counts[t.Lead.Leader]
-		if c == nil {
-			c = &count{}
-			counts[t.Lead.Leader], order = c, append(order, t.Lead.Leader)
-		}
-		c.runs++
-		if t.Lead.Decided {
-			c.decided++
-		}
+		leads = append(leads, t.Lead)
 	}
 	if len(lines) == 0 {
 		return
 	}
-	slices.SortStableFunc(order, func(x, y string) int { return cmp.Compare(counts[y].runs, counts[x].runs) })
-	first := fmt.Sprintf("In %s no treatment leads.", wording.Plural(len(lines), "run", "runs"))
-	if len(order) > 0 {
-		var parts []string
-		for i, name := range order {
-			verb := map[bool]string{true: " leads"}[i == 0]
-			parts = append(parts, fmt.Sprintf("%s%s in %d (%d decided)", name, verb, counts[name].runs, counts[name].decided))
-		}
-		first = fmt.Sprintf("Of %s, %s.", wording.Plural(len(lines), "run", "runs"), strings.Join(parts, ", "))
-	}
 	b.WriteString("\n")
-	paragraph(b, first)
+	paragraph(b, report.LeadsText(leads))
 	for _, l := range lines {
 		paragraph(b, l)
 	}

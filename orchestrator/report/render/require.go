@@ -8,23 +8,6 @@ import (
 	"linktrial/orchestrator/report/wording"
 )
 
-// requiredHead says how many of a run's requirements have which outcome.
-func requiredHead(t *report.RunTable) string {
-	var parts []string
-	for _, o := range []report.RequiredOutcome{report.Fail, report.Undecided, report.Pass} {
-		n := 0
-		for i := range t.Requirements {
-			if t.Requirements[i].Outcome == o {
-				n++
-			}
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", o, n))
-		}
-	}
-	return fmt.Sprintf("Required, of %s: %s.", wording.Plural(len(t.Requirements), "requirement", "requirements"), strings.Join(parts, ", "))
-}
-
 // requirementText is a requirement with its outcome: "pass: TCP CUBIC: average …".
 func requirementText(j *report.Judgement) string {
 	return string(j.Outcome) + ": " + wording.Clean(j.Label) + ": " + j.Text
@@ -35,7 +18,7 @@ func writeRequirements(b *strings.Builder, t *report.RunTable) {
 		return
 	}
 	b.WriteString("\n")
-	paragraph(b, requiredHead(t))
+	paragraph(b, report.OutcomesText(t.Requirements))
 	for i := range t.Requirements {
 		paragraph(b, requirementText(&t.Requirements[i]))
 	}
@@ -45,7 +28,7 @@ func mdRequirements(b *strings.Builder, t *report.RunTable) {
 	if len(t.Requirements) == 0 {
 		return
 	}
-	b.WriteString(md(requiredHead(t)) + "\n\n")
+	b.WriteString(md(report.OutcomesText(t.Requirements)) + "\n\n")
 	for i := range t.Requirements {
 		j := &t.Requirements[i]
 		fmt.Fprintf(b, "- **%s**: %s: %s\n", j.Outcome, md(j.Label), md(j.Text))

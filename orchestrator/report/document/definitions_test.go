@@ -1,0 +1,87 @@
+package document
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/reporttest"
+)
+
+// metricRow is the row of a metric in a table of definitions; nil: there is none.
+func metricRow(table *Table, name string) []string {
+	if table == nil {
+		return nil
+	}
+	for _, r := range table.Rows {
+		if r.Cells[0] == name {
+			return r.Cells
+		}
+	}
+	return nil
+}
+
+func TestDefinitionsOfTCP(t *testing.T) {
+	ds := reporttest.Campaign(reporttest.Quickstart())
+	ideal := func(trial int, d time.Duration) {
+		a := &ds.Runs[0].Trials[trial].Attempts[0]
+		a.Ideal, a.Retransmits = d, nil
+		a.Connect, a.Elapsed = time.Second, 5*time.Second
+	}
+	ideal(0, 3*time.Second) // of TCP CUBIC: 2, 1 and 3
+	ideal(4, 6*time.Second)
+	ideal(8, 2*time.Second)
+	sections := sectionsOf(t, definitions, ds)
+	table := tableCalled(sections, "Metrics of RFC 6349")
+	assert.Equal(t, "RFC 6349, section 4.1", metricRow(table, "TCP transfer time ratio")[1])
+	assert.Contains(t, metricRow(table, "TCP efficiency percentage")[2], "bytes that TCP sent again are not recorded")
+	assert.Contains(t, metricRow(table, "Buffer delay percentage")[2], "not computed")
+	values := tableCalled(sections, "TCP transfer time ratio")
+	require.Len(t, values.Rows, 2, "CUBIC and BBR; SCTP and UDT are no TCP")
+	assert.Equal(t, []string{"1", "AN/PRC-117G, ANW2C at VIP Lot", "TCP CUBIC", "3", "2.00", "1.00", "3.00", ""}, values.Rows[0].Cells)
+	assert.Equal(t, "2.00", cellOf(t, values, 1, "Segments sent again, mean"))
+	assert.Nil(t, sectionNamed(sections, "definitions-packets"))
+	assert.Nil(t, sectionNamed(sections, "definitions-voice"))
+	assert.Nil(t, sectionNamed(sections, "definitions-capacity"))
+
+	without := reporttest.Campaign(reporttest.NewRun("r-1", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 3, reporttest.SCTP, reporttest.UDT))
+	assert.Nil(t, sectionNamed(sectionsOf(t, definitions, without), "definitions-tcp"))
+	assert.Empty(t, sectionsOf(t, definitions, &report.Dataset{}))
+}
+
+func TestDefinitionsOfManyRuns(t *testing.T) {
+	values := tableCalled(sectionsOf(t, definitions, reporttest.Big(60, 3)), "TCP transfer time ratio, over all runs")
+	require.Len(t, values.Rows, 2)
+	assert.Equal(t, "180", cellOf(t, values, 0, "Transfers"))
+}
+
+func TestDefinitionsOfProbes(t *testing.T) {
+	ds := reporttest.Probed()
+	sections := sectionsOf(t, definitions, ds)
+	packets := tableCalled(sections, "Metrics of the packets")
+	assert.Equal(t, "RFC 7680, sections 2 and 4.1", metricRow(packets, "one-way loss ratio")[1])
+	assert.Contains(t, metricRow(packets, "one-way delay")[3], "where clocks were not compared")
+	assert.Nil(t, metricRow(packets, "duplication"), "nothing was duplicated")
+	assert.Equal(t, "RFC 9097, section 6", metricRow(tableCalled(sections, "Metrics of searches"), "maximum IP-layer capacity")[1])
+	all := strings.Join(textsOf(sections), "\n")
+	assert.Contains(t, all, "every delay is uncertain by 25.0 ms. (run 2)")
+	assert.Contains(t, all, "Voice (G.711): G.711 with concealment of losses, Ie 0, Bpl 25.1, 20 ms of delay of its own.")
+
+	// The delay beside TCP CUBIC, over the least one alone.
+	table := report.Analyse(ds, report.Options{}).Tables[0]
+	alone, beside := table.Probes[0], table.Probes[1]
+	require.Equal(t, "tcp-cubic", beside.Beside)
+	buffer := tableCalled(sections, "Buffer delay percentage")
+	require.Len(t, buffer.Rows, 4, "the third run's clocks are not known")
+	assert.InDelta(t, 860, 100*(*beside.DelayMeanMS / *alone.DelayMinMS - 1), 1)
+	assert.Equal(t, "860", cellOf(t, buffer, 0, "Buffer delay, %"))
+
+	voice := tableCalled(sections, "Quality of voice")
+	require.Len(t, voice.Rows, 6)
+	assert.Equal(t, []string{"1", "WaveRelay MPU4 at Flag Pole", "Voice (G.711), alone", "86.1", "4.23", "118.1", "1.00 %"}, voice.Rows[0].Cells)
+	assert.Equal(t, "122.1", cellOf(t, voice, 3, "Playout deadline, ms"), "by the clocks, which are 4 ms apart")
+}
