@@ -79,6 +79,36 @@ func (l *AgainstLine) Place() string {
 	return wording.Clean(cmp.Or(strings.Join(parts, " · "), "all runs"))
 }
 
+// OffText is how far our value is from the published one, in the terms of its kind.
+func (l *AgainstLine) OffText() string {
+	switch {
+	case l.Deviation == nil:
+		return ""
+	case l.Kind == "change":
+		return strings.TrimSuffix(wording.Deviation(l.Deviation), " %") + " pt"
+	}
+	return wording.Deviation(l.Deviation)
+}
+
+// OursText is our value; empty: there is none.
+func (l *AgainstLine) OursText() string {
+	if l.Ours == nil {
+		return ""
+	}
+	if l.Kind == "change" {
+		return wording.Deviation(l.Ours)
+	}
+	return wording.Short(l.Ours)
+}
+
+// CIText is its interval; empty: there is none.
+func (l *AgainstLine) CIText() string {
+	if l.CI == nil {
+		return ""
+	}
+	return l.CI.Text(wording.Short)
+}
+
 // AgainstSummary counts outcomes. What has no value of ours is in no other count.
 type AgainstSummary struct {
 	Values      int `json:"values"`

@@ -121,6 +121,13 @@ func treatmentOrder(tables []RunTable) (order []string) {
 // Part is which drawing of a figure of many panels is wanted, from 1; 0: the first.
 func (v *Analysis) Part() int { return v.options.Part }
 
+// WithPart is the same results, of whose figures another drawing is wanted.
+func (v *Analysis) WithPart(number int) *Analysis {
+	out := *v
+	out.options.Part = number
+	return &out
+}
+
 // estimated is how many attempts count with an estimate of their throughput.
 func (ds *Dataset) estimated() (n int) {
 	for i := range ds.Runs {

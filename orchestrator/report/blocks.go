@@ -47,7 +47,8 @@ func blockNotes(r *Run, t *RunTable, samples []sample) (notes []string) {
 	if r.underWay() {
 		return notes
 	}
-	add(driftNote(t, samples, r.isMix, seed))
+	t.DriftNote = driftNote(t, samples, r.isMix, seed)
+	add(t.DriftNote)
 	return append(notes, dependenceNotes(t, samples, seed)...)
 }
 

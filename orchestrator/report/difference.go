@@ -246,3 +246,70 @@ func (d *Differences) correct() {
 		d.Lines[i].PHolm = Rounded(p)
 	}
 }
+
+// DifferencesMethod says how campaigns are compared.
+const DifferencesMethod = "n: valid trials of the two campaigns. Difference: of the averages, with Welch's 95 % interval; p is of Welch's test, which that interval inverts, " +
+	"Holm-corrected for all lines; * is p < 0.05. The trials of two campaigns count as independent of each other."
+
+// AloneText says what has nothing to be held against; empty: nothing.
+func (d *Differences) AloneText() string {
+	if d.Alone == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Without a counterpart in the other campaign: %s, each under its conditions.", wording.Plural(d.Alone, "treatment", "treatments"))
+}
+
+// DifferenceHeader names the columns of [Difference.Cells].
+func DifferenceHeader() []string {
+	return []string{"n", "reference", "campaign", "difference", "95 % CI", "change", "p"}
+}
+
+// Cells are its values.
+func (d *Difference) Cells(rate wording.RateUnit) []string {
+	star, sign := "", ""
+	if d.Decided() {
+		star = "*"
+	}
+	if d.DifferenceKBps != nil && *d.DifferenceKBps > 0 {
+		sign = "+"
+	}
+	return []string{fmt.Sprintf("%d, %d", d.ReferenceValid, d.Valid), rate.Write(d.ReferenceKBps), rate.Write(d.AverageKBps),
+		sign + rate.Write(d.DifferenceKBps), d.CI.Text(rate.Write), wording.Deviation(d.ChangePercent), wording.PValue(d.PHolm) + star}
+}
+
+// Against names the two campaigns of a line, and which of them was imported.
+func (d *Difference) Against() string {
+	name := func(campaign string, x *Import) string {
+		if x == nil {
+			return campaign
+		}
+		return campaign + " (imported)"
+	}
+	return name(d.Campaign, d.Imported) + " against " + name(d.Reference, d.ReferenceImported)
+}
+
+// Remarks are what a reader must know of a line beside its values; empty: nothing.
+func (d *Difference) Remarks() string {
+	var out []string
+	if d.Changed != "" {
+		out = append(out, d.Changed)
+	}
+	if d.Partial {
+		out = append(out, "partial: trials have not ended")
+	}
+	return strings.Join(out, "; ")
+}
+
+// Sections are the lines of the same conditions and campaign, in the order of their first.
+func (d *Differences) Sections() (out [][]Difference) {
+	same := func(a, b *Difference) bool { return a.Where == b.Where && a.Campaign == b.Campaign }
+	for i := range d.Lines {
+		l := &d.Lines[i]
+		if k := slices.IndexFunc(out, func(s []Difference) bool { return same(&s[0], l) }); k >= 0 {
+			out[k] = append(out[k], *l)
+			continue
+		}
+		out = append(out, []Difference{*l})
+	}
+	return out
+}

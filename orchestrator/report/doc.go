@@ -47,6 +47,8 @@
 //
 // Tables and names:
 //
+//   - cells: cells of tables, their headers and legends
+//   - layout: runs side by side, as in Table 2 of breedy-2015
 //   - words: what tables say
 //   - table: tables and their rows
 //   - rule: what a table has of a rule to stop by

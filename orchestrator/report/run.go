@@ -73,6 +73,14 @@ func ConditionText(cs []plan.Condition) string {
 	return strings.Join(parts, ", ")
 }
 
+// LabelOf is how tables name a treatment of the run.
+func (r *Run) LabelOf(treatment string) string {
+	if r.Sheet == nil {
+		return treatment
+	}
+	return r.Sheet.Label(treatment)
+}
+
 func (r *Run) isMix(name string) bool {
 	return r.Sheet != nil && slices.ContainsFunc(r.Sheet.Mixes, func(m runsheet.Mix) bool { return m.Name == name })
 }

@@ -26,6 +26,21 @@ type Chart struct {
 	Curves    []Curve
 }
 
+// Heading names the chart in one line.
+func (c *Chart) Heading() string {
+	parts := []string{MetricTitle(c.Metric) + " over " + c.Axis}
+	if c.Group != "" {
+		parts = append([]string{c.Group}, parts...)
+	}
+	if len(c.Fixed) > 0 {
+		parts = append(parts, ConditionText(c.Fixed))
+	}
+	if len(c.Averaged) > 0 {
+		parts = append(parts, "averaged over "+strings.Join(c.Averaged, ", "))
+	}
+	return wording.Clean(strings.Join(parts, " · "))
+}
+
 // Station is one value of the swept axis.
 type Station struct {
 	Label string

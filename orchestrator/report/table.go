@@ -47,6 +47,8 @@ type RunTable struct {
 	// Notes are sentences on what to know before pairs of treatments are read: whether
 	// treatments differ as a whole, a drift over the iterations, a dependence between them.
 	Notes []string `json:"notes,omitempty"`
+	// DriftNote is that of the notes which is about a drift; empty: none is found.
+	DriftNote string `json:"-"`
 	// Probes are apart from the treatments that are compared.
 	Probes     []ProbeRow  `json:"probes,omitempty"`
 	ProbeClock *ProbeClock `json:"probe_clock,omitempty"`

@@ -13,16 +13,22 @@ import (
 	"linktrial/orchestrator/report/wording"
 )
 
-// Heading names a run in one line.
-func (t *RunTable) Heading() string {
+// Where names the conditions of a run in one line: group, settings, radio, topology, size.
+func (t *RunTable) Where() string { return wording.Clean(strings.Join(t.where(), " · ")) }
+
+func (t *RunTable) where() []string {
 	var parts []string
 	for _, s := range []string{t.Group, t.Settings} {
 		if s != "" {
 			parts = append(parts, s)
 		}
 	}
-	parts = append(parts, cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology"))
-	parts = append(parts, unit.FormatPayload(t.SizeBytes), wording.Plural(t.Iterations, "iteration", "iterations"))
+	return append(parts, cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology"), unit.FormatPayload(t.SizeBytes))
+}
+
+// Heading names a run in one line.
+func (t *RunTable) Heading() string {
+	parts := append(t.where(), wording.Plural(t.Iterations, "iteration", "iterations"))
 	if rule := t.RuleText(); rule != "" {
 		parts = append(parts, rule)
 	}
@@ -169,10 +175,13 @@ func (r *Row) Troubles() string {
 		for _, f := range r.Failures {
 			n += f.Attempts
 		}
-		parts = append(parts, wording.Plural(n, "attempt gave", "attempts gave")+" no value: "+strings.Join(alike(r.Failures), ", "))
+		parts = append(parts, wording.Plural(n, "attempt gave", "attempts gave")+" no value: "+strings.Join(r.FailureTexts(), ", "))
 	}
 	return strings.Join(parts, "; ")
 }
+
+// FailureTexts name what gave no value, and how many attempts that was: "2× failed (exited)".
+func (r *Row) FailureTexts() []string { return alike(r.Failures) }
 
 // numbers are those in the text of a reason; digits in names are none.
 var numbers = regexp.MustCompile(`\b[0-9]+([.][0-9]+)?\b`)

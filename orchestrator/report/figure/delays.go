@@ -97,15 +97,11 @@ func (p *probePanel) uncompared() bool {
 func probePanels(tables []report.RunTable) (out []probePanel) {
 	for i := range tables {
 		t := &tables[i]
-		for first, k := 0, 0; k < len(t.Probes); k++ {
-			if k+1 < len(t.Probes) && t.Probes[k+1].Probe == t.Probes[first].Probe && t.Probes[k+1].From == t.Probes[first].From {
-				continue
-			}
+		for _, rows := range t.ProbeGroups() {
 			// The delays of a search are mostly those of rates that it only tried.
-			if t.Probes[first].Capacity == nil {
-				out = append(out, probePanel{t, t.Probes[first : k+1]})
+			if rows[0].Capacity == nil {
+				out = append(out, probePanel{t, rows})
 			}
-			first = k + 1
 		}
 	}
 	return out

@@ -119,17 +119,18 @@ func (f *frame) draw(c *canvas, xName, yName string) {
 
 // path draws a line through points; a point that is not a number breaks it.
 func (c *canvas) path(points [][2]float64, colour string, width float64, pattern dash) {
-	d, pen := "", "M"
+	var d strings.Builder
+	pen := "M"
 	for _, p := range points {
 		if math.IsNaN(p[0]) || math.IsNaN(p[1]) {
 			pen = "M"
 			continue
 		}
-		d += pen + px(p[0]) + " " + px(p[1])
+		d.WriteString(pen + px(p[0]) + " " + px(p[1]))
 		pen = "L"
 	}
-	if d != "" {
-		c.add(`<path d="%s" stroke="%s" stroke-width="%s" fill="none" stroke-linejoin="round"%s/>`, d, colour, px(width), pattern.attribute())
+	if d.Len() > 0 {
+		c.add(`<path d="%s" stroke="%s" stroke-width="%s" fill="none" stroke-linejoin="round"%s/>`, d.String(), colour, px(width), pattern.attribute())
 	}
 }
 

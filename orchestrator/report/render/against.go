@@ -17,34 +17,6 @@ import (
 
 const noPublished = "The plan holds no published values for these runs."
 
-// off is how far our value is from the published one, in the terms of its kind.
-func off(l *report.AgainstLine) string {
-	switch {
-	case l.Deviation == nil:
-		return ""
-	case l.Kind == "change":
-		return strings.TrimSuffix(wording.Deviation(l.Deviation), " %") + " pt"
-	}
-	return wording.Deviation(l.Deviation)
-}
-
-func ours(l *report.AgainstLine) string {
-	if l.Ours == nil {
-		return ""
-	}
-	if l.Kind == "change" {
-		return wording.Deviation(l.Ours)
-	}
-	return wording.Short(l.Ours)
-}
-
-func intervalOf(l *report.AgainstLine) string {
-	if l.CI == nil {
-		return ""
-	}
-	return span(l.CI, wording.Short)
-}
-
 var againstFormat = &Format{Name: "against", Title: "Plain text, beside the published values", File: "against.txt", MediaType: plain, Of: OfPublished,
 	Holds: "the plan's published values beside the measured ones",
 	write: inMemory(renderAgainst)}
@@ -139,7 +111,7 @@ func writeAgainst(b *strings.Builder, lines []report.AgainstLine) {
 			n = strconv.Itoa(l.N)
 		}
 		statement := wording.Clip(wording.Clean(l.Statement), 34)
-		g.rows = append(g.rows, gridRow{cells: []string{label, l.Short, statement, ours(l), intervalOf(l), n, off(l), string(l.Outcome)}})
+		g.rows = append(g.rows, gridRow{cells: []string{label, l.Short, statement, l.OursText(), l.CIText(), n, l.OffText(), string(l.Outcome)}})
 		if l.Detail != "" && l.Outcome != report.OutcomeGone {
 			if note := label + ", " + l.Short + ": " + wording.Clean(l.Detail); !slices.Contains(notes, note) {
 				notes = append(notes, note)
@@ -236,7 +208,7 @@ func renderAgainstMarkdown(v *report.Analysis) ([]byte, error) {
 			flush()
 			place = p
 		}
-		rows = append(rows, []string{md(l.Label), l.Short, md(l.Statement), ours(l), intervalOf(l), whole(l.N), off(l), string(l.Outcome), md(l.Detail), md(l.Source)})
+		rows = append(rows, []string{md(l.Label), l.Short, md(l.Statement), l.OursText(), l.CIText(), whole(l.N), l.OffText(), string(l.Outcome), md(l.Detail), md(l.Source)})
 	}
 	flush()
 	for _, m := range a.Missing {

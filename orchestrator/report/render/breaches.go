@@ -60,14 +60,6 @@ func renderBreachesCSV(w io.Writer, v *report.Analysis) error {
 	return writeCSV(w, breachColumns(), rows)
 }
 
-// labelIn is how tables name a treatment of a run.
-func labelIn(r *report.Run, treatment string) string {
-	if r.Sheet == nil {
-		return treatment
-	}
-	return r.Sheet.Label(treatment)
-}
-
 // shownBreaches is how many breaches a terminal table names.
 const shownBreaches = 5
 
@@ -85,7 +77,7 @@ func writeBreaches(b *strings.Builder, v *report.Analysis) {
 				paragraph(b, "Breaches of the driver contract that decided no attempt (--format breaches-csv has all):")
 			}
 			x := &run.Breaches[k]
-			where := "run " + run.ID + ", " + wording.Clean(labelIn(run, x.Treatment))
+			where := "run " + run.ID + ", " + wording.Clean(run.LabelOf(x.Treatment))
 			if x.Trial != nil {
 				where += fmt.Sprintf(", trial %d, attempt %d", *x.Trial, x.Attempt)
 			}

@@ -76,36 +76,13 @@ func capacityColumns() []column[probeLine] {
 	}
 }
 
-// capacityHeader names the columns of [capacityCells].
-var capacityHeader = []string{"n", "capacity", "mean", "payload", "bottleneck", "loss", "delay min", "mean", "95 %", "packet", "largest"}
-
-func capacityCells(p *report.ProbeRow) []string {
-	c := p.Capacity
-	kilobits := func(bps *float64) string {
-		if bps == nil {
-			return wording.Number(nil)
-		}
-		x := *bps / 1e3
-		return wording.Number(&x)
-	}
-	largest := wording.Number(nil)
-	if c.LargestPayloadBytes > 0 {
-		largest = strconv.FormatInt(c.LargestPayloadBytes, 10)
-	}
-	return []string{fmt.Sprintf("%d/%d", c.Measured, p.Trials), kilobits(c.MaximumBPS), kilobits(c.MeanBPS), kilobits(c.PayloadBPS), kilobits(c.BottleneckBPS),
-		wording.Percent(c.LossShare, 2), wording.Delay(p.DelayMinMS), wording.Delay(c.DelayMeanMS), wording.Delay(c.DelayP95MS), wording.Decimals(c.PacketBytes, 0), largest}
-}
-
-// capacityLegend says what the values are.
-const capacityLegend = "Capacity: the most IP packets received in a sub-interval (RFC 9097), with their headers, in kbit/s, and of it the payload of UDP; mean, loss, and mean and 95th percentile of the delay in ms: of all packets at the rate that the search found; bottleneck: by the times between arrivals of packets that waited; packet: length in bytes; largest: payload of UDP in bytes that passes without fragments."
-
 // writeCapacities writes a table of what searches for the capacity found; nothing where
 // there were none.
 func writeCapacities(b *strings.Builder, t *report.RunTable) {
-	g := grid{header: append([]string{"Search"}, capacityHeader...)}
+	g := grid{header: append([]string{"Search"}, report.CapacityHeader()...)}
 	for i := range t.Probes {
 		if p := &t.Probes[i]; p.Capacity != nil {
-			g.rows = append(g.rows, gridRow{cells: append([]string{wording.Clean(p.Label)}, capacityCells(p)...)})
+			g.rows = append(g.rows, gridRow{cells: append([]string{wording.Clean(p.Label)}, p.CapacityCells()...)})
 		}
 	}
 	if len(g.rows) == 0 {
@@ -113,7 +90,7 @@ func writeCapacities(b *strings.Builder, t *report.RunTable) {
 	}
 	g.write(b)
 	b.WriteString("\n")
-	paragraph(b, capacityLegend)
+	paragraph(b, report.CapacityLegend)
 }
 
 // mdCapacities is [writeCapacities] in Markdown.
@@ -121,11 +98,11 @@ func mdCapacities(b *strings.Builder, t *report.RunTable) {
 	var rows [][]string
 	for i := range t.Probes {
 		if p := &t.Probes[i]; p.Capacity != nil {
-			rows = append(rows, append([]string{md(p.Label)}, capacityCells(p)...))
+			rows = append(rows, append([]string{md(p.Label)}, p.CapacityCells()...))
 		}
 	}
 	if len(rows) > 0 {
-		mdTable(b, append([]string{"Search"}, capacityHeader...), rows)
-		fmt.Fprintf(b, "%s\n\n", md(capacityLegend))
+		mdTable(b, append([]string{"Search"}, report.CapacityHeader()...), rows)
+		fmt.Fprintf(b, "%s\n\n", md(report.CapacityLegend))
 	}
 }

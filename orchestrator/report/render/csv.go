@@ -314,7 +314,7 @@ func (c *summaryList) deliveryColumns() {
 	c.delivery("delivery_median_ci95_high_s", func(d *report.Delivery) *float64 { return d.MedianHigh })
 	c.delivery("goodput_kb_per_s", func(d *report.Delivery) *float64 { return d.GoodputKBps })
 	c.add("delivery_pairs", func(r summaryRow) string {
-		if !hasDeliveryDifference(r.Row) {
+		if !report.HasDeliveryDifference(r.Row) {
 			return ""
 		}
 		return whole(r.Delivery.Difference.Pairs)

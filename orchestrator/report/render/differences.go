@@ -13,53 +13,6 @@ import (
 
 const oneCampaign = "Differences are between campaigns: name two or more."
 
-const differencesMethod = "n: valid trials of the two campaigns. Difference: of the averages, with Welch's 95 % interval; p is of Welch's test, which that interval inverts, " +
-	"Holm-corrected for all lines; * is p < 0.05. The trials of two campaigns count as independent of each other."
-
-// alone says what has nothing to be held against.
-func alone(d *report.Differences) string {
-	if d.Alone == 0 {
-		return ""
-	}
-	return fmt.Sprintf("Without a counterpart in the other campaign: %s, each under its conditions.", wording.Plural(d.Alone, "treatment", "treatments"))
-}
-
-// differencesHeader and differenceCells are the table for people.
-func differencesHeader() []string {
-	return []string{"", "n", "reference", "campaign", "difference", "95 % CI", "change", "p"}
-}
-
-func differenceCells(d *report.Difference, rate wording.RateUnit) []string {
-	star := ""
-	if d.Decided() {
-		star = "*"
-	}
-	return []string{wording.Clean(d.Label), fmt.Sprintf("%d, %d", d.ReferenceValid, d.Valid), rate.Write(d.ReferenceKBps), rate.Write(d.AverageKBps),
-		signed(d.DifferenceKBps, rate), span(d.CI, rate.Write), wording.Deviation(d.ChangePercent), wording.PValue(d.PHolm) + star}
-}
-
-// signed is a difference of throughputs, with its sign.
-func signed(x *float64, rate wording.RateUnit) string {
-	s := rate.Write(x)
-	if x != nil && *x > 0 {
-		return "+" + s
-	}
-	return s
-}
-
-// sections are the lines of the same conditions and campaign, in the order of their first.
-func sections(lines []report.Difference) (out [][]report.Difference) {
-	same := func(a, b *report.Difference) bool { return a.Where == b.Where && a.Campaign == b.Campaign }
-	for i := range lines {
-		if k := slices.IndexFunc(out, func(s []report.Difference) bool { return same(&s[0], &lines[i]) }); k >= 0 {
-			out[k] = append(out[k], lines[i])
-			continue
-		}
-		out = append(out, []report.Difference{lines[i]})
-	}
-	return out
-}
-
 var differencesFormat = &Format{Name: "differences", Title: "Plain text, differences of campaigns", File: "differences.txt", MediaType: plain, Of: OfSeveral,
 	Holds: "each treatment that two campaigns have under the same conditions, held against the first campaign",
 	write: inMemory(renderDifferences)}
@@ -80,15 +33,15 @@ func renderDifferences(v *report.Analysis) ([]byte, error) {
 	var b strings.Builder
 	rate := v.RateUnit()
 	paragraph(&b, "Campaigns compared with "+d.Campaigns[0]+", throughput in "+rate.Name)
-	for _, lines := range sections(d.Lines) {
+	for _, lines := range d.Sections() {
 		b.WriteString("\n")
-		paragraph(&b, wording.Clean(lines[0].Where)+": "+against(&lines[0]))
-		g := grid{header: differencesHeader()}
+		paragraph(&b, wording.Clean(lines[0].Where)+": "+lines[0].Against())
+		g := grid{header: append([]string{""}, report.DifferenceHeader()...)}
 		var notes []string
 		for i := range lines {
 			l := &lines[i]
-			g.rows = append(g.rows, gridRow{cells: differenceCells(l, rate)})
-			if s := remarks(l); s != "" {
+			g.rows = append(g.rows, gridRow{cells: append([]string{wording.Clean(l.Label)}, l.Cells(rate)...)})
+			if s := l.Remarks(); s != "" {
 				notes = append(notes, wording.Clean(l.Label)+": "+s)
 			}
 		}
@@ -101,36 +54,13 @@ func renderDifferences(v *report.Analysis) ([]byte, error) {
 	if len(d.Lines) == 0 {
 		paragraph(&b, "No treatment of these campaigns has the same name and conditions.")
 	} else {
-		paragraph(&b, differencesMethod+" "+rate.Meaning()+".")
+		paragraph(&b, report.DifferencesMethod+" "+rate.Meaning()+".")
 	}
-	if s := alone(d); s != "" {
+	if s := d.AloneText(); s != "" {
 		paragraph(&b, s)
 	}
 	writeNotes(&b, v)
 	return []byte(b.String()), nil
-}
-
-// against names the two campaigns of a line, and which of them was imported.
-func against(d *report.Difference) string {
-	name := func(campaign string, x *report.Import) string {
-		if x == nil {
-			return campaign
-		}
-		return campaign + " (imported)"
-	}
-	return name(d.Campaign, d.Imported) + " against " + name(d.Reference, d.ReferenceImported)
-}
-
-// remarks are what a reader must know of a line beside its values.
-func remarks(d *report.Difference) string {
-	var out []string
-	if d.Changed != "" {
-		out = append(out, d.Changed)
-	}
-	if d.Partial {
-		out = append(out, "partial: trials have not ended")
-	}
-	return strings.Join(out, "; ")
 }
 
 func renderDifferencesMarkdown(v *report.Analysis) ([]byte, error) {
@@ -140,14 +70,13 @@ func renderDifferencesMarkdown(v *report.Analysis) ([]byte, error) {
 	}
 	var b strings.Builder
 	rate := v.RateUnit()
-	fmt.Fprintf(&b, "# Campaigns compared with %s\n\nThroughput in %s; %s. %s\n\n", md(d.Campaigns[0]), rate.Name, rate.Meaning(), strings.ReplaceAll(differencesMethod, "*", `\*`))
-	for _, lines := range sections(d.Lines) {
-		fmt.Fprintf(&b, "## %s: %s\n\n", md(lines[0].Where), md(against(&lines[0])))
-		header := append(differencesHeader(), "remarks")
-		header[0] = "treatment"
+	fmt.Fprintf(&b, "# Campaigns compared with %s\n\nThroughput in %s; %s. %s\n\n", md(d.Campaigns[0]), rate.Name, rate.Meaning(), strings.ReplaceAll(report.DifferencesMethod, "*", `\*`))
+	for _, lines := range d.Sections() {
+		fmt.Fprintf(&b, "## %s: %s\n\n", md(lines[0].Where), md(lines[0].Against()))
+		header := slices.Concat([]string{"treatment"}, report.DifferenceHeader(), []string{"remarks"})
 		var rows [][]string
 		for i := range lines {
-			cells := append(differenceCells(&lines[i], rate), remarks(&lines[i]))
+			cells := slices.Concat([]string{lines[i].Label}, lines[i].Cells(rate), []string{lines[i].Remarks()})
 			for k := range cells {
 				cells[k] = md(cells[k])
 			}
@@ -155,7 +84,7 @@ func renderDifferencesMarkdown(v *report.Analysis) ([]byte, error) {
 		}
 		mdTable(&b, header, rows)
 	}
-	if s := alone(d); s != "" {
+	if s := d.AloneText(); s != "" {
 		b.WriteString(md(s) + "\n")
 	}
 	mdNotes(&b, v)

@@ -121,7 +121,7 @@ func latexTreatments(groups []latexGroup, look latexLook) (pages [][]latexTreatm
 	}
 	room := latexTableHeight - float64(heading+lines+1)*latexLine
 	left := 0.0
-	names, labels := treatmentsOf(columns)
+	names, labels := report.TreatmentsOf(tablesOf(columns))
 	for i, name := range names {
 		t := latexTreatment{name: name, label: texWrap(labels[i], latexLabelWidth)}
 		need := float64(t.rows(look))*latexLine + latexRule
@@ -191,28 +191,23 @@ func latexStack(lines []latexText) string {
 }
 
 func latexCell(t *report.RunTable, treatment string, line int, row latexRow, rate wording.RateUnit) latexText {
-	i := slices.IndexFunc(t.Rows, func(r report.Row) bool { return r.Treatment == treatment })
+	r := t.RowOf(treatment)
 	switch {
-	case i < 0:
+	case r == nil:
 		return latexText{}
-	case t.Rows[i].Missing != "" && line == 0:
+	case r.Missing != "" && line == 0:
 		return latexText{text: "missing", emph: true}
-	case t.Rows[i].Missing != "":
+	case r.Missing != "":
 		return latexText{}
 	}
-	return latexText{text: row.value(&t.Rows[i], rate)}
+	return latexText{text: row.value(r, rate)}
 }
 
-// treatmentsOf lists the treatments of all columns in the order they appear.
-func treatmentsOf(columns []latexColumn) (names, labels []string) {
+func tablesOf(columns []latexColumn) (tables []*report.RunTable) {
 	for _, c := range columns {
-		for i := range c.table.Rows {
-			if r := &c.table.Rows[i]; !slices.Contains(names, r.Treatment) {
-				names, labels = append(names, r.Treatment), append(labels, r.Label)
-			}
-		}
+		tables = append(tables, c.table)
 	}
-	return names, labels
+	return tables
 }
 
 func latexNotes(b *strings.Builder, v *report.Analysis) {
@@ -259,7 +254,7 @@ func latexNotes(b *strings.Builder, v *report.Analysis) {
 		note(texBreaks(n))
 	}
 	if slices.ContainsFunc(latexLookOf(v).rows, func(r latexRow) bool { return r.name == latexDelivery.name }) {
-		note("Delivery: mean time from the first attempt to connect until the payload was there, restricted to the horizon; over valid and failed trials, of which one that failed counts as the horizon. Throughput is of the valid trials alone.")
+		note(report.DeliveryRowLegend)
 	}
 	if len(notes) > 0 {
 		b.WriteString("\n\\vspace{2ex}{\\scriptsize\\raggedright " + strings.Join(notes, "\\\\{}\n") + "\\par}\n")

@@ -1,12 +1,6 @@
 package render
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-
-	"linktrial/orchestrator/report"
-)
+import "linktrial/orchestrator/report"
 
 // Sizes of the page in pt, which the preamble sets in mm, and of what tables have on it.
 const (
@@ -119,27 +113,15 @@ func pageWidth(groups []latexGroup) float64 {
 
 // latexGroups are the topologies in the order of the plan, each with its runs.
 func latexGroups(tables []report.RunTable) (groups []latexGroup) {
-	var names []string
-	for i := range tables {
-		t := &tables[i]
-		g := slices.Index(names, t.Topology)
-		if g < 0 {
-			g = len(names)
-			names, groups = append(names, t.Topology), append(groups, latexGroup{})
+	for _, g := range report.ByTopology(tables) {
+		out := latexGroup{heading: g.Title}
+		if g.SameSize {
+			out.heading += " (" + kilobytes(g.Tables[0].SizeBytes) + ")"
 		}
-		groups[g].columns = append(groups[g].columns, latexColumn{table: t})
-	}
-	for g := range groups {
-		columns := groups[g].columns
-		first := columns[0].table
-		sameSize := !slices.ContainsFunc(columns, func(c latexColumn) bool { return c.table.SizeBytes != first.SizeBytes })
-		groups[g].heading = cmp.Or(first.TopologyTitle, "unknown topology")
-		if sameSize {
-			groups[g].heading += " (" + kilobytes(first.SizeBytes) + ")"
+		for _, t := range g.Tables {
+			out.columns = append(out.columns, latexColumn{table: t, lines: headingLines(t, !g.SameSize)})
 		}
-		for i := range columns {
-			columns[i].lines = headingLines(columns[i].table, !sameSize)
-		}
+		groups = append(groups, out)
 	}
 	return groups
 }
@@ -147,11 +129,11 @@ func latexGroups(tables []report.RunTable) (groups []latexGroup) {
 // headingLines are the lines of a column's heading: a title or setting of several
 // parts takes a line each, so that columns stay narrow.
 func headingLines(t *report.RunTable, withSize bool) (lines []latexText) {
-	parts := strings.Split(cmp.Or(t.RadioTitle, "unknown radio"), ", ")
+	size := ""
 	if withSize {
-		parts = append(parts, kilobytes(t.SizeBytes))
+		size = kilobytes(t.SizeBytes)
 	}
-	for _, part := range append(parts, strings.Split(t.Settings, ", ")...) {
+	for _, part := range t.ColumnParts(size) {
 		for _, line := range texWrap(part, latexHeadWidth) {
 			if line != "" {
 				lines = append(lines, latexText{text: line})

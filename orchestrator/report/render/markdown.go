@@ -67,7 +67,7 @@ func mdRun(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
 		}
 		rows = append(rows, []string{
 			md(r.Label), r.ValidOf(), rate.Write(r.AverageKBps), rate.Write(r.MaxKBps), rate.Write(r.MinKBps), rate.Write(r.SDKBps), rate.Write(r.MedianKBps),
-			span(r.MeanCI, rate.Write), span(r.BootstrapCI, rate.Write), wording.Percent(r.ShareOfIdeal, 1), wording.Percent(r.ShareOfCodedBound, 1),
+			r.MeanCI.Text(rate.Write), r.BootstrapCI.Text(rate.Write), wording.Percent(r.ShareOfIdeal, 1), wording.Percent(r.ShareOfCodedBound, 1),
 		})
 	}
 	if len(rows) > 0 || len(t.Probes) == 0 {
@@ -119,18 +119,14 @@ func mdRun(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
 }
 
 func mdComparison(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {
-	fmt.Fprintf(b, "Against %s, paired by iteration. Ratio: Hodges–Lehmann, with the interval that inverts the two-sided Wilcoxon signed-rank test of the same ratios, whose p is beside it; from six pairs on. Difference: mean, with the interval that inverts Student's test for pairs, whose p is beside it. Gain: less time, in percent of the reference's:\n\n", md(t.ReferenceLabel()))
+	fmt.Fprintf(b, "Against %s, %s:\n\n", md(t.ReferenceLabel()), report.ComparisonMethod)
 	var rows [][]string
 	for i := range t.Rows {
-		r := &t.Rows[i]
-		if c := r.Comparison; c != nil {
-			rows = append(rows, []string{
-				md(r.Label), fmt.Sprint(c.Pairs), rate.Write(c.DifferenceKBps), span(c.DifferenceCI, rate.Write), wording.PValue(c.DifferenceP), wording.Number(c.Ratio), span(c.RatioCI, wording.Number), wording.PValue(c.P),
-				wording.PValue(c.PHolm), wording.Number(c.RankBiserial), wording.Decimals(c.GainPercent, 1) + " %",
-			})
+		if r := &t.Rows[i]; r.Comparison != nil {
+			rows = append(rows, append([]string{md(r.Label)}, r.Comparison.Cells(rate)...))
 		}
 	}
-	mdTable(b, []string{"Treatment", "Pairs", "Difference", "95 % CI, t", "p, t", "Ratio", "95 % CI, signed-rank", "p, signed-rank", "the same, Holm", "Rank-biserial r", "Gain"}, rows)
+	mdTable(b, append([]string{"Treatment"}, report.ComparisonHeader()...), rows)
 }
 
 func mdPublished(b *strings.Builder, t *report.RunTable, rate wording.RateUnit) {

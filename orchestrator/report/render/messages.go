@@ -47,22 +47,6 @@ func messageColumns() []column[probeLine] {
 	}
 }
 
-// messageHeader names the columns of [messageCells].
-var messageHeader = []string{"bytes", "packets", "sent", "delivered", "share", "95 % interval", "min", "50 %", "95 %", "max"}
-
-func messageCells(m *report.MessagesRow) []string {
-	interval := wording.None
-	if c := m.DeliveredCI; c != nil {
-		interval = wording.Percent(&c.Low, 1) + " to " + wording.Percent(&c.High, 1)
-	}
-	whole := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return []string{whole(m.Bytes), whole(m.Packets), whole(m.Sent), whole(m.Delivered), wording.Percent(m.DeliveredShare, 2), interval,
-		wording.Delay(m.TimeMinMS), wording.Delay(m.TimeP50MS), wording.Delay(m.TimeP95MS), wording.Delay(m.TimeMaxMS)}
-}
-
-// messageLegend says what the values are.
-const messageLegend = "Messages: payload of UDP in bytes, and packets of each, which leave at once; delivered: all packets arrived, and none is sent again; interval: Wilson's, as if losses were independent; times in ms from the first packet's sending to the last one's arrival, least and longest of all messages, percentiles means over the trials."
-
 // writeMessages writes a table for each probe of messages, with a row for each size; nothing
 // where there were none.
 func writeMessages(b *strings.Builder, t *report.RunTable) {
@@ -72,9 +56,9 @@ func writeMessages(b *strings.Builder, t *report.RunTable) {
 		if len(p.Messages) == 0 {
 			continue
 		}
-		g := grid{header: append([]string{wording.Clean(p.Name())}, messageHeader[1:]...)}
+		g := grid{header: append([]string{wording.Clean(p.Name())}, report.MessageHeader()[1:]...)}
 		for k := range p.Messages {
-			cells := messageCells(&p.Messages[k])
+			cells := p.Messages[k].Cells()
 			cells[0] += " B"
 			g.rows = append(g.rows, gridRow{cells: cells})
 		}
@@ -83,7 +67,7 @@ func writeMessages(b *strings.Builder, t *report.RunTable) {
 		some = true
 	}
 	if some {
-		paragraph(b, messageLegend)
+		paragraph(b, report.MessageLegend)
 	}
 }
 
@@ -93,11 +77,11 @@ func mdMessages(b *strings.Builder, t *report.RunTable) {
 	for i := range t.Probes {
 		p := &t.Probes[i]
 		for k := range p.Messages {
-			rows = append(rows, append([]string{md(p.Name())}, messageCells(&p.Messages[k])...))
+			rows = append(rows, append([]string{md(p.Name())}, p.Messages[k].Cells()...))
 		}
 	}
 	if len(rows) > 0 {
-		mdTable(b, append([]string{"Messages"}, messageHeader...), rows)
-		fmt.Fprintf(b, "%s\n\n", md(messageLegend))
+		mdTable(b, append([]string{"Messages"}, report.MessageHeader()...), rows)
+		fmt.Fprintf(b, "%s\n\n", md(report.MessageLegend))
 	}
 }

@@ -167,57 +167,32 @@ func renderProbesCSV(w io.Writer, v *report.Analysis) error {
 	return writeCSV(w, probeColumns(), rows)
 }
 
-// probeCells are a row's values, as tables for people have them.
-func probeCells(r *report.ProbeRow) []string {
-	return []string{
-		fmt.Sprintf("%d/%d", r.Measured, r.Trials), wording.Delay(r.DelayMinMS), wording.Delay(r.DelayMeanMS), wording.Delay(r.DelayP50MS), wording.Delay(r.DelayP95MS), wording.Delay(r.DelayP99MS), wording.Delay(r.DelayMaxMS),
-		wording.Delay(r.JitterMS), wording.Percent(r.LossShare, 2), strconv.FormatInt(r.LongestLossBurst, 10), strconv.FormatInt(r.Reordered, 10), strconv.FormatInt(r.Duplicated, 10),
-	}
-}
-
-// probeLegend says what the values are, and how certain.
-func probeLegend(t *report.RunTable) string {
-	s := "Probes: one-way delays in ms, least and longest of all packets, the others means over the trials; jitter: RFC 3550; burst: the longest run of lost packets. They verify nothing and are compared with no transfer."
-	if slices.ContainsFunc(t.Probes, func(r report.ProbeRow) bool { return r.MOS != nil }) {
-		s += " " + report.VoiceNote
-	}
-	if c := t.ProbeCertainty(); c != "" {
-		s += " " + wording.Clean(c)
-	}
-	return s
-}
-
 // writeProbes writes a table for each probe and direction: what the call, the sensor meets alone
 // and beside each treatment.
 func writeProbes(b *strings.Builder, t *report.RunTable) {
-	for first, i := 0, 0; i < len(t.Probes); i++ {
-		if i+1 < len(t.Probes) && t.Probes[i+1].Probe == t.Probes[first].Probe && t.Probes[i+1].From == t.Probes[first].From {
+	for _, group := range t.ProbeGroups() {
+		if group[0].Capacity != nil { // mostly of rates that were only tried
 			continue
 		}
-		if t.Probes[first].Capacity != nil { // mostly of rates that were only tried
-			first = i + 1
-			continue
+		g := grid{header: []string{wording.Clean(group[0].Label), "n", "min", "mean", "p50", "p95", "p99", "max", "jitter", "loss", "burst", "reord", "dup"}}
+		for k := range group {
+			g.rows = append(g.rows, gridRow{cells: append([]string{besideName(&group[k])}, group[k].Cells()...)})
 		}
-		g := grid{header: []string{wording.Clean(t.Probes[first].Label), "n", "min", "mean", "p50", "p95", "p99", "max", "jitter", "loss", "burst", "reord", "dup"}}
-		for k := first; k <= i; k++ {
-			g.rows = append(g.rows, gridRow{cells: append([]string{besideName(&t.Probes[k])}, probeCells(&t.Probes[k])...)})
-		}
-		if p := t.Probes[first : i+1]; slices.ContainsFunc(p, func(r report.ProbeRow) bool { return r.MOS != nil }) {
+		if report.HasSpeech(group) {
 			g.header = append(g.header, "MOS")
-			for k := range p {
-				g.rows[k].cells = append(g.rows[k].cells, wording.Number(p[k].MOS))
+			for k := range group {
+				g.rows[k].cells = append(g.rows[k].cells, wording.Number(group[k].MOS))
 			}
 		}
 		g.write(b)
 		b.WriteString("\n")
-		first = i + 1
 	}
 	writeCapacities(b, t)
 	writeMessages(b, t)
 	for _, n := range t.ProbeCaveats() {
 		paragraph(b, n)
 	}
-	paragraph(b, probeLegend(t))
+	paragraph(b, t.ProbeLegend())
 }
 
 // besideName is a row's name in the table of its probe.
@@ -231,7 +206,7 @@ func besideName(r *report.ProbeRow) string {
 func mdProbes(b *strings.Builder, t *report.RunTable) {
 	b.WriteString("Probes:\n\n")
 	header := []string{"Probe", "Measured", "Delay min, ms", "mean", "50 %", "95 %", "99 %", "max", "Jitter, ms", "Loss", "Longest burst", "Reordered", "Duplicated"}
-	speech := slices.ContainsFunc(t.Probes, func(r report.ProbeRow) bool { return r.MOS != nil })
+	speech := report.HasSpeech(t.Probes)
 	if speech {
 		header = append(header, "MOS")
 	}
@@ -240,7 +215,7 @@ func mdProbes(b *strings.Builder, t *report.RunTable) {
 		if t.Probes[i].Capacity != nil { // mostly of rates that were only tried
 			continue
 		}
-		cells := append([]string{md(t.Probes[i].Name())}, probeCells(&t.Probes[i])...)
+		cells := append([]string{md(t.Probes[i].Name())}, t.Probes[i].Cells()...)
 		if speech {
 			cells = append(cells, wording.Number(t.Probes[i].MOS))
 		}
@@ -254,5 +229,5 @@ func mdProbes(b *strings.Builder, t *report.RunTable) {
 	for _, n := range t.ProbeCaveats() {
 		fmt.Fprintf(b, "- %s\n", md(n))
 	}
-	fmt.Fprintf(b, "%s\n\n", md(probeLegend(t)))
+	fmt.Fprintf(b, "%s\n\n", md(t.ProbeLegend()))
 }

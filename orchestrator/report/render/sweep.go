@@ -9,20 +9,6 @@ import (
 	"linktrial/orchestrator/report/wording"
 )
 
-func chartHeading(c *report.Chart) string {
-	parts := []string{report.MetricTitle(c.Metric) + " over " + c.Axis}
-	if c.Group != "" {
-		parts = append([]string{c.Group}, parts...)
-	}
-	if len(c.Fixed) > 0 {
-		parts = append(parts, report.ConditionText(c.Fixed))
-	}
-	if len(c.Averaged) > 0 {
-		parts = append(parts, "averaged over "+strings.Join(c.Averaged, ", "))
-	}
-	return wording.Clean(strings.Join(parts, " · "))
-}
-
 var sweepFormat = &Format{Name: "sweep", Title: "Plain text, parameter curves", File: "sweep.txt", MediaType: plain, Of: OfSweeps,
 	Holds: "parameter curves: a metric over a swept parameter, a line for each treatment; `--axis` and `--metric` choose others than those of the plan's published values",
 	write: inMemory(renderSweep)}
@@ -70,7 +56,7 @@ func limitColumns(l *report.Curve) (columns [][]string) {
 }
 
 func writeChart(b *strings.Builder, c *report.Chart) {
-	paragraph(b, chartHeading(c))
+	paragraph(b, c.Heading())
 	var columns [][]string // header, then a cell for each station
 	for _, l := range c.Curves {
 		if l.Missing != "" && !slices.ContainsFunc(l.Points, func(p report.CurvePoint) bool { return p.Published != nil }) {

@@ -280,15 +280,7 @@ func writePublished(b *strings.Builder, t *report.RunTable, rate wording.RateUni
 // narrowSpan is a throughput's interval where columns are few.
 func narrowSpan(r *report.Range, rate wording.RateUnit) string {
 	if r == nil || r.Low < 0 {
-		return span(r, rate.Write)
+		return r.Text(rate.Write)
 	}
 	return rate.Write(&r.Low) + "–" + rate.Write(&r.High)
-}
-
-// span is an interval for people.
-func span(r *report.Range, number func(*float64) string) string {
-	if r == nil {
-		return wording.None
-	}
-	return number(&r.Low) + " to " + number(&r.High)
 }
