@@ -23,13 +23,13 @@ ANSIBLE := $(or $(LINKTRIAL_ANSIBLE),/var/cache/linktrial/ansible)
 # The lab makes network namespaces, which needs root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
-.PHONY: help deps deps-check deps-test kernel build drivers go-drivers web handbook images rehearse bench clean \
+.PHONY: help deps deps-check deps-test kernel build drivers go-drivers typst web handbook images rehearse bench clean \
 	kinds check lint lint-web lint-shell lint-ansible verify verify-full generate \
 	sbom sign package licences audit fuzz fuzz-turn stress faults soak test test-units test-exact test-realtime test-pages test-fast test-repeat gate-log test-web test-ansible test-images test-kernels screenshots
 
 help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
-	@echo "make build         bin/linktrial and bin/drivers/*"
+	@echo "make build         bin/linktrial, bin/drivers/* and bin/typst"
 	@echo "make web           the pages that linktrial serve shows"
 	@echo "make handbook      the documents as HTML, man pages and shell completions, in build/handbook"
 	@echo "make kernel        the guest kernel of the virtual-time lab (some minutes, once)"
@@ -91,7 +91,7 @@ kernel: build
 
 LAB_KERNEL = $(SUDO) $(BIN)/linktrial lab kernel
 
-build: deps drivers web web/handbook/index.html
+build: deps drivers typst web web/handbook/index.html
 	go build $(GOFLAGS_BUILD) -o $(BIN)/linktrial ./cmd/linktrial
 
 drivers: deps
@@ -106,6 +106,10 @@ go-drivers:
 		go build $(GOFLAGS_BUILD) -o $(DRIVERS)/$$d/$$d ./$$from; \
 	done
 
+# The typesetter of reports as PDF, which a program finds beside it.
+typst: deps
+	@scripts/install-typst $(BIN)/typst
+
 # The images, on the engine that docker talks to (DOCKER_HOST). Where no base image
 # can be pulled, one is made with debootstrap, which needs root.
 images:
@@ -119,7 +123,7 @@ IMAGES :=
 BUNDLE :=
 IMAGE_NAMES := $(patsubst images/%/Dockerfile,image:linktrial/%:latest,$(wildcard images/*/Dockerfile))
 sbom: build
-	go run ./tools/supply sbom -version $(VERSION) $(BIN)/linktrial $(foreach d,$(wildcard $(DRIVERS)/*),$(d)/$(notdir $(d))) \
+	go run ./tools/supply sbom -version $(VERSION) $(BIN)/linktrial $(foreach d,$(wildcard $(DRIVERS)/*),$(d)/$(notdir $(d))) $(BIN)/typst \
 		$(if $(IMAGES),$(IMAGE_NAMES)) $(BUNDLE)
 
 # What is handed on is signed with the private key KEY ('linktrial install-bundle key'):

@@ -19,8 +19,8 @@ var scripts embed.FS
 
 const description = `plans, runs, measures and reports field trials of transport protocols over radios
 One package for a laptop without internet: the program with its pages, the protocol
-drivers, a PostgreSQL that the orchestrator alone uses, plans, radio profiles and
-documents. Its services are off until they are started.`
+drivers, a PostgreSQL that the orchestrator alone uses, a typesetter for reports, plans,
+radio profiles and documents. Its services are off until they are started.`
 
 // deb writes the package for Debian.
 func (t tree) deb(path string, p Package, architecture string, modified time.Time, scrap string) error {
@@ -31,6 +31,7 @@ func (t tree) deb(path string, p Package, architecture string, modified time.Tim
 	}
 	// useradd is in passwd, which every Debian has.
 	info.Depends = []string{"libc6 (>= " + p.Libc + ")", "passwd"}
+	info.Recommends = []string{"python3"} // sets reports as PDF; all else works without
 	info.Deb.Compression = "gzip"
 	for _, name := range t.names() {
 		info.Contents = append(info.Contents, &files.Content{

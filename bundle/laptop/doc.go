@@ -9,11 +9,12 @@
 //	/usr/bin/linktrial
 //	/usr/lib/linktrial/drivers/                 a folder for each driver
 //	/usr/lib/linktrial/postgresql/              a PostgreSQL with its libraries, of orchestrators alone
+//	/usr/lib/linktrial/typst/                   the typesetter of reports as PDF, for Python
 //	/usr/lib/systemd/system/                    services, neither enabled nor started
 //	/usr/share/linktrial/                       plans, radio profiles, topologies
 //	/usr/share/doc/linktrial/                   README.txt, html, licences
 //	/usr/share/man/, /usr/share/bash-completion and those of other shells
 //
 // The package needs nothing that a bare Debian lacks: libc alone, of the version that its
-// programs were built with or newer.
+// programs were built with or newer; for reports as PDF, Python 3.9 or newer.
 package laptop

@@ -25,6 +25,7 @@ const (
 	programFile    = "bin/linktrial"
 	driversFolder  = "lib/linktrial/drivers"
 	databaseFolder = "lib/linktrial/postgresql" // orchestrator/postgres looks there
+	typstFolder    = "lib/linktrial/typst"      // orchestrator/report/typeset looks there
 	readmeFile     = "share/doc/linktrial/README.txt"
 	licencesFolder = "share/doc/linktrial/licences"
 )
@@ -37,6 +38,7 @@ type Config struct {
 	Drivers string // folder with a folder for each driver
 	// PostgreSQL is packed with all libraries that it needs.
 	PostgreSQL PostgreSQL
+	Typst      string // folder of its unpacked wheel for Python, which sets reports as PDF
 	// Folders and Files are what else is packed, by place below /usr. Sources in Go, which
 	// embed a folder's files into the program, are left out.
 	Folders, Files map[string]string
@@ -172,6 +174,9 @@ func anyFile(string) bool { return true }
 
 func noSource(rel string) bool { return filepath.Ext(rel) != ".go" }
 
+// noCache leaves out what Python writes beside modules that it has loaded.
+func noCache(rel string) bool { return filepath.Ext(rel) != ".pyc" }
+
 // gather lists the files of a package; what it makes itself is put into scrap.
 func (t tree) gather(ctx context.Context, cfg Config, scrap string) error {
 	program := filepath.Join(scrap, "linktrial")
@@ -205,6 +210,9 @@ func (t tree) gather(ctx context.Context, cfg Config, scrap string) error {
 		}
 	}
 	if err := cfg.PostgreSQL.addTo(ctx, t); err != nil {
+		return err
+	}
+	if err := t.addFolder(typstFolder, cfg.Typst, noCache); err != nil {
 		return err
 	}
 	if err := t.fitsAnyProcessor(); err != nil {

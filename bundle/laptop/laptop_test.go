@@ -42,6 +42,8 @@ func small(t *testing.T) Config {
 	link("pg/15/lib/plpgsql.so", "/bin/true")
 	link("pg/15/lib/dict_snowball.so", "/bin/true")
 	write("drivers/tcp/driver.yaml", "name: tcp\n")
+	write("typst/typst/__init__.py", "from ._typst import *\n")
+	write("typst/typst/__pycache__/__init__.cpython-311.pyc", "made by who used it")
 	link("drivers/tcp/tcp", "/bin/true")
 	for _, f := range []string{"plans/quickstart.yaml", "plans/plans.go", "radio-profiles/mpu4.yaml", "topologies/k-lot.yaml", "licences/texts.txt", "unit", "LICENSE"} {
 		write(f, f)
@@ -49,6 +51,7 @@ func small(t *testing.T) Config {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	return Config{
 		Out: at("out"), Version: "v1.2.0", Program: "/bin/true", Drivers: at("drivers"), PostgreSQL: PostgreSQL{at("pg/15"), at("share/15")},
+		Typst: at("typst"),
 		Folders: map[string]string{
 			"share/linktrial/plans": at("plans"), "share/linktrial/radio-profiles": at("radio-profiles"),
 			"share/linktrial/topologies": at("topologies"), licencesFolder: at("licences"),
@@ -105,7 +108,7 @@ func TestLayout(t *testing.T) {
 	require.Equal(t, []string{"libpcre2-8.so.0", "libselinux.so.1"}, libraries)
 	const share = databaseFolder + "/share/postgresql/15/"
 	require.Equal(t, []string{driversFolder + "/tcp/driver.yaml", share + "extension/plpgsql.control", share + "postgres.bki", share + "timezonesets/Default",
-		share + "tsearch_data/english.stop", "lib/systemd/system/linktrial-agent.service", "lib/systemd/system/linktrial-orchestrator.service", readmeFile,
+		share + "tsearch_data/english.stop", typstFolder + "/typst/__init__.py", "lib/systemd/system/linktrial-agent.service", "lib/systemd/system/linktrial-orchestrator.service", readmeFile,
 		"share/doc/linktrial/copyright", licencesFolder + "/debian/coreutils", licencesFolder + "/texts.txt", "share/linktrial/plans/quickstart.yaml",
 		"share/linktrial/radio-profiles/mpu4.yaml", "share/linktrial/topologies/k-lot.yaml"}, names)
 
@@ -148,7 +151,7 @@ func TestControl(t *testing.T) {
 	require.NoError(t, err)
 	out, err := exec.Command("dpkg-deb", "--field", p.Files[0]).Output()
 	require.NoError(t, err)
-	for _, want := range []string{"Package: linktrial\n", "Version: 1.2.0\n", "Architecture: amd64\n", "Depends: libc6 (>= " + p.Libc + "), passwd\n"} {
+	for _, want := range []string{"Package: linktrial\n", "Version: 1.2.0\n", "Architecture: amd64\n", "Depends: libc6 (>= " + p.Libc + "), passwd\n", "Recommends: python3\n"} {
 		require.Contains(t, string(out), want)
 	}
 	control := t.TempDir()

@@ -66,6 +66,7 @@ func (m *machine) testInstalled() {
 			require.Regexp(t, `(?m)^`+d.Name()+` .* yes .*/usr/lib/linktrial/drivers/`+d.Name()+`$`, list)
 		}
 	}
+	require.FileExists(t, m.path("/usr/lib/linktrial/typst/typst/__init__.py"))
 	for _, user := range []string{"linktrial", "linktrial-agent", "linktrial-driver"} {
 		require.Contains(t, m.run("getent", "passwd", user), "/usr/sbin/nologin")
 	}

@@ -28,7 +28,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	bin := flag.String("bin", "bin", "folder with the program linktrial and the folder drivers")
+	bin := flag.String("bin", "bin", "folder with the program linktrial and the folders drivers and typst")
 	handbook := flag.String("handbook", filepath.Join("build", "handbook"), "folder with the documents: html and man")
 	out := flag.String("out", "build", "folder of the packages")
 	flag.Parse()
@@ -61,7 +61,7 @@ func run(ctx context.Context, bin, handbook, out string) error {
 		return err
 	}
 	defer func() { _ = scrap.Remove() }() // what stays, the next one removes
-	cfg := laptop.Config{Out: out, Version: version, Program: program, Drivers: filepath.Join(bin, "drivers"), PostgreSQL: database,
+	cfg := laptop.Config{Out: out, Version: version, Program: program, Drivers: filepath.Join(bin, "drivers"), PostgreSQL: database, Typst: filepath.Join(bin, "typst"),
 		Folders: folders(handbook), Modified: modified,
 		Files: map[string]string{
 			"lib/systemd/system/linktrial-orchestrator.service": "playbooks/roles/orchestrator/files/linktrial-orchestrator.service",

@@ -20,12 +20,13 @@ import (
 
 // Kinds of dependencies.
 const (
-	kindGo  = "go"
-	kindNPM = "npm"
-	kindC   = "c"
+	kindGo     = "go"
+	kindNPM    = "npm"
+	kindC      = "c"
+	kindPython = "py"
 )
 
-// dependency is something that others wrote and that is in a program.
+// dependency is something that others wrote and that is in a program, or beside it.
 type dependency struct {
 	kind, name, version string
 	dirs                []string // where its licences are, its own folder first; empty: not at hand

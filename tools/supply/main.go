@@ -4,7 +4,7 @@
 //	supply licences -check   the same, and compares licences/ instead
 //	supply sbom -out DIR ARTEFACT…
 //	                         writes a bill of materials (CycloneDX, JSON) for each program, container
-//	                         image (image:NAME) and install bundle (FILE.tar.gz)
+//	                         image (image:NAME) and install bundle (FILE.tar.gz), and for the typesetter (bin/typst)
 //	supply audit             prints a table of what could be checked of the dependencies, and what not
 package main
 

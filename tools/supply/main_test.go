@@ -266,3 +266,27 @@ func TestGoVulnerabilities(t *testing.T) {
 		}
 	}
 }
+
+// TestWheel: the bill of the typesetter has what the wheel's own one says.
+func TestWheel(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "typst")
+	sboms := filepath.Join(folder, "typst-1.2.3.dist-info", "sboms")
+	if err := os.MkdirAll(sboms, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&bills{}).wheel(folder); err == nil || !strings.Contains(err.Error(), "make typst") {
+		t.Errorf("a wheel without a bill: %v, expected what to do", err)
+	}
+	own := `{"bomFormat": "CycloneDX", "specVersion": "1.5", "components": [{"type": "library", "name": "rayon", "version": "1.11.0"}]}`
+	if err := os.WriteFile(filepath.Join(sboms, "typst-py.cyclonedx.json"), []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := bills{licences: map[string]string{"py typst": "Apache-2.0"}}
+	c, err := b.component(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.PackageURL != "pkg:pypi/typst@1.2.3" || c.Licenses == nil || len(*c.Components) != 1 || (*c.Components)[0].Name != "rayon" {
+		t.Errorf("the bill is %+v", c)
+	}
+}

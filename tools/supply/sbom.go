@@ -87,6 +87,9 @@ func (b *bills) component(ctx context.Context, artefact string) (cdx.Component, 
 	if strings.HasSuffix(artefact, ".tar.gz") {
 		return b.bundle(artefact)
 	}
+	if filepath.Base(artefact) == typesetter.name {
+		return b.wheel(artefact)
+	}
 	content, err := os.ReadFile(artefact)
 	if err != nil {
 		return cdx.Component{}, err
@@ -148,6 +151,8 @@ func purl(d dependency) string {
 	switch d.kind {
 	case kindGo:
 		return "pkg:golang/" + strings.ToLower(d.name) + version
+	case kindPython:
+		return "pkg:pypi/" + d.name + version
 	case kindNPM:
 		return "pkg:npm/" + strings.Replace(d.name, "@", "%40", 1) + version
 	}

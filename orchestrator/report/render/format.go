@@ -70,11 +70,12 @@ const (
 
 // The kinds of media.
 const (
-	csvText  = "text/csv; charset=utf-8; header=present"
-	plain    = "text/plain; charset=utf-8"
-	markdown = "text/markdown; charset=utf-8"
-	jsonText = "application/json"
-	svgImage = "image/svg+xml"
+	csvText     = "text/csv; charset=utf-8; header=present"
+	plain       = "text/plain; charset=utf-8"
+	markdown    = "text/markdown; charset=utf-8"
+	jsonText    = "application/json"
+	svgImage    = "image/svg+xml"
+	pdfDocument = "application/pdf"
 )
 
 // formats are all there are, in the order in which they are listed.
@@ -86,7 +87,7 @@ var formats = []*Format{
 	sweepFormat, curvesFormat,
 	againstFormat, againstCSVFormat, againstJSONFormat, againstMarkdownFormat,
 	differencesFormat, differencesCSVFormat, differencesMarkdownFormat,
-	reportFormat,
+	reportFormat, reportPDFFormat,
 }
 
 // Formats are all there are.
@@ -120,7 +121,9 @@ func (f *Format) Own() bool { return f.Source != FromDataset }
 func (f *Format) Drawing() bool { return f.MediaType == svgImage }
 
 // Text reports whether it can be read as it is, on a terminal too.
-func (f *Format) Text() bool { return f.MediaType != parquetfile.MediaType }
+func (f *Format) Text() bool {
+	return f.MediaType != parquetfile.MediaType && f.MediaType != pdfDocument
+}
 
 func namesOf(of []*Format) []string {
 	out := make([]string, len(of))

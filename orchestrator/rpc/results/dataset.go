@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/render"
+	"linktrial/orchestrator/report/typeset"
 	"linktrial/orchestrator/store"
 )
 
@@ -65,6 +67,14 @@ func renderAs(ds *report.Dataset, of *render.Format, o report.Options) (render.F
 	})
 	if errors.Is(err, render.ErrNoPart) {
 		err = connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	write := f.Write
+	f.Write = func(w io.Writer) error {
+		err := write(w)
+		if errors.Is(err, typeset.ErrMissing) {
+			err = connect.NewError(connect.CodeFailedPrecondition, err)
+		}
+		return err
 	}
 	return f, err
 }

@@ -8,10 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 
 	"linktrial/internal/radiocontrol"
+	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/render"
+	"linktrial/orchestrator/report/reporttest"
+	"linktrial/orchestrator/report/typeset"
 )
 
 // FuzzFormat: iterations and parts are numbers from 1, and only of what has them.
@@ -59,6 +63,16 @@ func TestReportsAreDocuments(t *testing.T) {
 	require.Contains(t, documents, "report")
 	require.NotContains(t, documents, "json")
 	require.NotContains(t, documents, "markdown")
+}
+
+// TestNoTypesetter: an orchestrator without what sets a PDF says in one sentence what to do.
+func TestNoTypesetter(t *testing.T) {
+	t.Setenv(typeset.Variable, t.TempDir())
+	file, err := renderAs(reporttest.Eventful(), render.Find("report-pdf"), report.Options{})
+	require.NoError(t, err)
+	_, err = file.Content()
+	require.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+	require.ErrorContains(t, err, "the typesetter Typst is not in")
 }
 
 // FuzzChannels: a report of an emulated radio gives as many series as it has, each no

@@ -1,0 +1,28 @@
+package render
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/internal/checkout"
+	"linktrial/internal/testkind"
+	"linktrial/orchestrator/report/reporttest"
+	"linktrial/orchestrator/report/typeset"
+)
+
+// TestReportPDF: the report of every kind of campaign is a PDF, the one of hostile names too.
+func TestReportPDF(t *testing.T) {
+	testkind.OfTest(t, testkind.RealTime, "runs Typst as a process, which may take two minutes")
+	if os.Getenv(typeset.Variable) == "" {
+		root, err := checkout.Root()
+		require.NoError(t, err)
+		t.Setenv(typeset.Variable, filepath.Join(root, "bin", "typst"))
+	}
+	for name, ds := range reporttest.Datasets() {
+		require.True(t, strings.HasPrefix(render(t, ds, "report-pdf"), "%PDF-"), name)
+	}
+}

@@ -1,0 +1,89 @@
+package typeset
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/internal/testkind"
+	"linktrial/orchestrator/report/document"
+)
+
+// Settable calls f with each character that is set as it is.
+func Settable(f func(rune)) {
+	for _, r := range settable.R16 {
+		for c := r.Lo; c <= r.Hi; c++ {
+			f(rune(c))
+		}
+	}
+}
+
+// TestParts: the parts of a text are the text, and only long words are cut.
+func TestParts(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "pure")
+	for text, want := range map[string][]string{
+		"":                                     nil,
+		"short words of a text that is longer": {"short words of a text that is longer"},
+		"a " + strings.Repeat("x", 25) + " b":  {"a xxxxxxxx", "xxxxxxxx", "xxxxxxxx", "x b"},
+		strings.Repeat("y", 32):                {"yyyyyyyy", "yyyyyyyy", "yyyyyyyy", "yyyyyyyy"},
+		strings.Repeat("é", 25) + " end":       {"éééééééé", "éééééééé", "éééééééé", "é end"},
+	} {
+		got := slices.Collect(parts(text))
+		require.Equal(t, want, got, text)
+	}
+}
+
+// TestPage: wide tables are set smaller, then on a page on its side; long ones of a large
+// document in lines, whose columns stay below each other.
+func TestPage(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "pure")
+	table := func(rows, columns int, cell string) *document.Table {
+		out := &document.Table{Heads: [][]document.Head{make([]document.Head, columns)}, Columns: make([]document.Column, columns)}
+		for range rows {
+			out.Rows = append(out.Rows, document.Row{Cells: slices.Repeat([]string{cell}, columns)})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		columns   int
+		size      float64
+		landscape bool
+	}{{3, 9, false}, {9, 8.5, false}, {11, 7, false}, {16, 7.5, true}, {40, 6.5, true}} {
+		got := (&setter{}).table(table(3, c.columns, "0123456789"))
+		require.Equal(t, c.size, got.Size, c)
+		require.Equal(t, c.landscape, got.Landscape, c)
+		require.Empty(t, got.Lines)
+	}
+	long := table(longTable+1, 2, "ab")
+	long.Columns[0].Number = true
+	long.Heads[0][0].Text = "Head"
+	got := (&setter{plainly: true}).table(long)
+	require.Equal(t, []string{"Head"}, got.HeadLines)
+	require.Len(t, got.Lines, longTable+1)
+	require.Equal(t, "\u00a0\u00a0ab \u00a0ab", got.Lines[0])
+	require.Empty(t, got.Rows)
+	require.Empty(t, (&setter{plainly: true}).table(table(longTable, 2, "ab")).Lines)
+}
+
+// TestPlaced: a drawing is as wide as it can be read and fits.
+func TestPlaced(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "pure")
+	for size, want := range map[string]struct {
+		width     float64
+		landscape bool
+	}{
+		`width="400" height="300"`:  {320, false},
+		`width="860" height="400"`:  {481, false},
+		`width="1000" height="300"`: {728, true},
+		`width="1000" height="700"`: {1000 * 380 / 700.0, true},
+		`width="700" height="2000"`: {217, false},
+		`width="0" height="0"`:      {481, false},
+		`viewBox="0 0 1 1"`:         {481, false},
+	} {
+		width, landscape := placed([]byte(`<svg xmlns="http://www.w3.org/2000/svg" ` + size + `>`))
+		require.InDelta(t, want.width, width, 0.01, size)
+		require.Equal(t, want.landscape, landscape, size)
+	}
+}
