@@ -79,7 +79,7 @@ const withoutTypst = 3
 // run sets what is in a folder. Python reads neither settings of the environment nor modules
 // of the user, and writes nothing beside the wheel.
 func (t tool) run(ctx context.Context, folder string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("Typst did not end within %s", longest))
+	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("typesetting did not end within %s", longest))
 	defer cancel()
 	cmd := exec.Command(t.python, "-I", "-S", "-B", "-c", program, t.folder)
 	cmd.Dir = folder
@@ -103,9 +103,9 @@ func (t tool) run(ctx context.Context, folder string) error {
 	case errors.As(err, &ended) && ended.ExitCode() == withoutTypst:
 		return fmt.Errorf("%w: python3 cannot load Typst from %s: %s", ErrMissing, t.folder, failure.lastLine())
 	case failure.Len() > 0:
-		return fmt.Errorf("Typst failed: %s", failure.lastLine())
+		return fmt.Errorf("typesetting failed: %s", failure.lastLine())
 	}
-	return fmt.Errorf("Typst failed: %w", err)
+	return fmt.Errorf("typesetting failed: %w", err)
 }
 
 // clipped keeps the end of what is written to it.

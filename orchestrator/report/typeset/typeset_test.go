@@ -254,7 +254,7 @@ func TestFailure(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	d := &document.Document{Title: "x", Sections: []document.Section{{Title: "Results", Level: 1, Blocks: []document.Block{{Figure: &document.Figure{Alt: "x", SVG: []byte("<svg")}}}}}}
 	_, err := typeset.PDF(t.Context(), d)
-	require.ErrorContains(t, err, "report as PDF: Typst failed: ")
+	require.ErrorContains(t, err, "report as PDF: typesetting failed: ")
 	require.NotErrorIs(t, err, typeset.ErrMissing)
 	require.NotContains(t, err.Error(), "\n")
 	require.Less(t, len(err.Error()), 1000)
