@@ -195,6 +195,9 @@ func TestImportedIsMarked(t *testing.T) {
 	const words = "imported from results.json of company B by ada, 2026-05-01 08:30:00 UTC"
 	rows := map[string]bool{"telemetry-csv": true, "breaches-csv": true, "against-csv": true} // files that have no row here
 	for _, format := range render.OfDataset() {
+		if format == "report-pdf" {
+			continue // its texts are compressed; they are those of the same document as report's
+		}
 		alone, beside := text(&marked, format), text(report.Merge([]*report.Dataset{ours, &marked}), format)
 		require.NotContains(t, text(report.Merge([]*report.Dataset{ours, theirs}), format), words, format)
 		want := words
