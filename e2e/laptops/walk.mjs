@@ -1,7 +1,7 @@
 // A stranger's hour in the browser, on two laptops that have joined: node walk.mjs LINK, in the
 // folder web. Prints what was done after how many seconds.
 import { createRequire } from 'node:module'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const { chromium } = createRequire(join(process.cwd(), 'package.json'))('playwright-core')
@@ -77,4 +77,17 @@ await menu('Results')
 await page.getByText('compare', { exact: true }).click()
 await page.getByText(/decided|within noise/i).first().waitFor()
 await step('compared')
+
+await button('Report').click()
+const saved = page.waitForEvent('download')
+await page.getByRole('button', { name: /HTML/ }).click()
+const report = await saved
+if (!readFileSync(await report.path(), 'utf8').includes('Conclusion')) throw new Error(`${report.suggestedFilename()} concludes nothing`)
+if (shots) await report.saveAs(join(shots, 'walk-report.html'))
+// A laptop without Python says what PDF needs.
+await button('Report').click()
+const typeset = page.waitForEvent('download').then((d) => d.suggestedFilename())
+await page.getByRole('button', { name: /PDF/ }).click()
+console.log(await Promise.race([typeset, page.getByText(/python3/).textContent()]))
+await step('report')
 await browser.close()
