@@ -107,7 +107,7 @@ test('from nothing to the table', async () => {
   await page.getByRole('button', { name: 'Download data' }).click()
   const [file] = await Promise.all([
     page.waitForEvent('download'),
-    page.locator('#downloads').getByText(/LaTeX/).click(),
+    page.locator('.menu .list').getByText(/LaTeX/).click(),
   ])
   expect(readFileSync(await file.path(), 'utf8')).toBe(s.linktrial('results', campaign, '--format', 'latex'))
   for (const [path, words] of [

@@ -460,7 +460,7 @@ test('figures and data are saved', async () => {
     await page.getByRole('button', { name: 'Download data' }).click()
     const file = await saved(page, () =>
       page
-        .locator('#downloads')
+        .locator('.menu .list')
         .getByRole('button', { name: new RegExp(`^${button}(\\s|$)`) })
         .click(),
     )
@@ -471,7 +471,7 @@ test('figures and data are saved', async () => {
   // On a phone the list stays within the page.
   await page.setViewportSize({ width: 390, height: 844 })
   await page.getByRole('button', { name: 'Download data' }).click()
-  const list = await page.locator('#downloads').boundingBox()
+  const list = await page.locator('.menu .list').boundingBox()
   expect(list!.x).toBeGreaterThanOrEqual(0)
   expect(list!.x + list!.width).toBeLessThanOrEqual(390)
 })
