@@ -90,7 +90,7 @@ func leaderTable(v *report.Analysis) []Block {
 		if t.Partial {
 			place += " (partial)"
 		}
-		g.add(strconv.Itoa(i+1), radioAt(t), settingsOf(t), place, leader, decided, average, interval, t.Lead.Text)
+		g.add(strconv.Itoa(i+1), radioAt(t), caseOf(v, t), place, leader, decided, average, interval, t.Lead.Text)
 	}
 	if led {
 		g.notes = []string{"Decided: the interval of the difference between the leader and the next treatment, corrected for all pairs of treatments, excludes no difference.",
@@ -180,7 +180,7 @@ func requirementBlocks(v *report.Analysis) []Block {
 		t := &v.Tables[i]
 		for k := range t.Requirements {
 			if j := &t.Requirements[k]; len(all) <= mostPassed || j.Outcome != report.Pass {
-				g.add(strconv.Itoa(i+1), radioAt(t), settingsOf(t), j.Label, string(j.Outcome), j.Text)
+				g.add(strconv.Itoa(i+1), radioAt(t), caseOf(v, t), j.Label, string(j.Outcome), j.Text)
 			}
 		}
 	}

@@ -145,3 +145,15 @@ func TestConclusionWithoutComparison(t *testing.T) {
 	assert.Nil(t, tableCalled(sections, ""))
 	assert.Empty(t, sectionsOf(t, conclusion, &report.Dataset{}))
 }
+
+// Runs that differ in nothing but their size are told apart by it.
+func TestRunsAreToldApartBySize(t *testing.T) {
+	v := report.Analyse(reporttest.Campaign(
+		reporttest.NewRun("r-1", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 3, reporttest.SCTP, reporttest.UDT),
+		reporttest.NewRun("r-2", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 64<<10, 3, reporttest.SCTP, reporttest.UDT)), report.Options{})
+	assert.Equal(t, "1 MiB", caseOf(v, &v.Tables[0]))
+	assert.Equal(t, "64 KiB", caseOf(v, &v.Tables[1]))
+	v.Tables[0].SizeBytes, v.Tables[0].Settings = 64<<10, "bandwidth 16 kbit/s"
+	assert.Equal(t, "bandwidth 16 kbit/s", caseOf(v, &v.Tables[0]))
+	assert.Empty(t, caseOf(v, &v.Tables[1]))
+}

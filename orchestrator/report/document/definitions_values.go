@@ -45,7 +45,7 @@ func tcpValues(v *report.Analysis) []Block {
 		for k := range t.Rows {
 			if row := &t.Rows[k]; isTCP(row) && row.Valid > 0 {
 				x := ratiosOf(&v.Dataset.Runs[i], row.Treatment)
-				x.run, x.place, x.setting, x.label = i, radioAt(t), settingsOf(t), row.Label
+				x.run, x.place, x.setting, x.label = i, radioAt(t), caseOf(v, t), row.Label
 				if len(x.values)+len(x.retransmits) > 0 {
 					all = append(all, x)
 				}
@@ -129,7 +129,7 @@ func bufferDelays(v *report.Analysis) []Block {
 		}
 		for k := range t.Rows {
 			if row := &t.Rows[k]; isTCP(row) {
-				addBufferDelays(&g, i, t, row)
+				addBufferDelays(&g, v, i, row)
 			}
 		}
 	}
@@ -140,7 +140,8 @@ func bufferDelays(v *report.Analysis) []Block {
 	return g.blocks()
 }
 
-func addBufferDelays(g *grid, run int, t *report.RunTable, row *report.Row) {
+func addBufferDelays(g *grid, v *report.Analysis, run int, row *report.Row) {
+	t := &v.Tables[run]
 	for i := range t.Probes {
 		p := &t.Probes[i]
 		if p.Beside != row.Treatment || p.DelayMeanMS == nil {
@@ -154,7 +155,7 @@ func addBufferDelays(g *grid, run int, t *report.RunTable, row *report.Row) {
 		}
 		least := t.Probes[k].DelayMinMS
 		percent := 100 * (*p.DelayMeanMS - *least) / *least
-		g.add(strconv.Itoa(run+1), radioAt(t), settingsOf(t), row.Label, p.Label, wording.Delay(least), wording.Delay(p.DelayMeanMS), wording.Decimals(&percent, 0))
+		g.add(strconv.Itoa(run+1), radioAt(t), caseOf(v, t), row.Label, p.Label, wording.Delay(least), wording.Delay(p.DelayMeanMS), wording.Decimals(&percent, 0))
 	}
 }
 
@@ -183,7 +184,7 @@ func voiceValues(v *report.Analysis) []Block {
 	}
 	for _, c := range calls {
 		t := &v.Tables[c.run]
-		g.add(strconv.Itoa(c.run+1), radioAt(t), settingsOf(t), c.row.Name(), wording.Decimals(c.row.RFactor, 1), wording.Decimals(c.row.MOS, 2), wording.Delay(c.row.PlayoutMS), wording.Percent(c.row.LossShare, 2))
+		g.add(strconv.Itoa(c.run+1), radioAt(t), caseOf(v, t), c.row.Name(), wording.Decimals(c.row.RFactor, 1), wording.Decimals(c.row.MOS, 2), wording.Delay(c.row.PlayoutMS), wording.Percent(c.row.LossShare, 2))
 	}
 	return g.blocks()
 }

@@ -229,6 +229,17 @@ func settingsOf(t *report.RunTable) string {
 	return wording.Clean(strings.TrimPrefix(strings.TrimSuffix(t.Group+" · "+t.Settings, " · "), " · "))
 }
 
+// caseOf is what tells a run from others of its radio and place: its settings, and its size
+// where runs differ in it.
+func caseOf(v *report.Analysis, t *report.RunTable) string {
+	settings := settingsOf(t)
+	differ := slices.ContainsFunc(v.Tables, func(other report.RunTable) bool { return other.SizeBytes != v.Tables[0].SizeBytes })
+	if !differ || t.RadioTitle == "" {
+		return settings
+	}
+	return strings.TrimPrefix(settings+" · "+unit.FormatPayload(t.SizeBytes), " · ")
+}
+
 // exact writes a number with all its digits, without what the binary form of it adds.
 func exact(x float64) string {
 	if rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 12, 64), 64); err == nil {

@@ -162,8 +162,9 @@ func longestWord(text string) (n int) {
 	return n
 }
 
-// setPlainly sets a table as lines: one for each row of heads and each row. A cell that is
-// longer than its column moves what follows, and loses nothing. Groups have no line above.
+// setPlainly sets a table as lines: one for each row of heads, and one or more for each row,
+// as the text of a cell that is longer than its column goes on in the next line. Groups have
+// no line above.
 func (s *setter) setPlainly(out *tableData, t *document.Table) {
 	widths := s.widths(t, utf8.RuneCountInString)
 	total := 2 * (len(widths) - 1)
@@ -185,12 +186,41 @@ func (s *setter) setPlainly(out *tableData, t *document.Table) {
 		out.HeadLines = append(out.HeadLines, joined(line))
 	}
 	for _, row := range t.Rows {
-		line := make([]string, len(row.Cells))
+		cells, lines := make([][]string, len(row.Cells)), 1
 		for j, cell := range row.Cells {
-			line[j] = padded(s.plain(cell), widths[j], t.Columns[j].Number)
+			cells[j] = wrapped(s.plain(cell), widths[j])
+			lines = max(lines, len(cells[j]))
 		}
-		out.Lines = append(out.Lines, joined(line))
+		for k := range lines {
+			line := make([]string, len(cells))
+			for j, parts := range cells {
+				part := ""
+				if k < len(parts) {
+					part = parts[k]
+				}
+				line[j] = padded(part, widths[j], t.Columns[j].Number)
+			}
+			out.Lines = append(out.Lines, joined(line))
+		}
 	}
+}
+
+// wrapped divides a text into lines of at most so many characters, between words where
+// words are no longer.
+func wrapped(text string, width int) (lines []string) {
+	rest := []rune(text)
+	for len(rest) > width {
+		at := width
+		for at > 0 && rest[at] != ' ' {
+			at--
+		}
+		if at == 0 { // a word that is longer
+			lines, rest = append(lines, string(rest[:width])), rest[width:]
+			continue
+		}
+		lines, rest = append(lines, string(rest[:at])), rest[at+1:]
+	}
+	return append(lines, string(rest))
 }
 
 // padded fills a text up to a width, with spaces that Typst keeps.

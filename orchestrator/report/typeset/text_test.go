@@ -64,6 +64,15 @@ func TestPage(t *testing.T) {
 	require.Len(t, got.Lines, longTable+1)
 	require.Equal(t, "\u00a0\u00a0ab \u00a0ab", got.Lines[0])
 	require.Empty(t, got.Rows)
+
+	// What is longer than its column goes on below, in the column.
+	long.Rows[1].Cells[1] = "run 13, bandwidth 16 kbit/s, at Point to point"
+	got = (&setter{plainly: true}).table(long)
+	require.Len(t, got.Lines, longTable+2)
+	require.Equal(t, "\u00a0\u00a0ab \u00a0run 13, bandwidth 16 kbit/s, at", got.Lines[1])
+	require.Equal(t, "\u00a0\u00a0\u00a0\u00a0 \u00a0Point to point", got.Lines[2])
+	require.Equal(t, []string{"abc", "de", "f"}, wrapped("abcde f", 3))
+	require.Equal(t, []string{""}, wrapped("", 3))
 	require.Empty(t, (&setter{plainly: true}).table(table(longTable, 2, "ab")).Lines)
 }
 
