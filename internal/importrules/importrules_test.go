@@ -123,6 +123,7 @@ var allowed = map[string][]string{
 	"agents/preflight/transfer/":       {"executor/", "api/gen/", "internal/"},
 	"orchestrator/fleet/":              {"orchestrator/campaign/", "orchestrator/store/", "executor/runsheet", "protocols/contract", "api/gen/", "internal/"},
 	"orchestrator/launch/":             {"orchestrator/campaign/", "orchestrator/fleet", "orchestrator/plan", "orchestrator/sheet", "orchestrator/security/signing", "executor/runsheet", "internal/"},
+	"orchestrator/evidence/":           {"executor/journal", "executor/runsheet", "internal/"},
 	"orchestrator/measure/":            {"orchestrator/report", "internal/"},
 	"orchestrator/library/":            {"orchestrator/library/", "orchestrator/launch", "orchestrator/plan", "orchestrator/sheet", "orchestrator/store/", "internal/"},
 	"orchestrator/security/":           {},

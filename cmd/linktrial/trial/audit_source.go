@@ -21,7 +21,7 @@ import (
 	"linktrial/internal/faultlog"
 	"linktrial/orchestrator/report/audit"
 	"linktrial/orchestrator/report/render"
-	"linktrial/orchestrator/rpc/evidence"
+	"linktrial/orchestrator/rpc/auditing"
 )
 
 // AuditRequest says what is audited, and where its files are.
@@ -213,7 +213,7 @@ func findJournals(folders, runs []string) (map[string][]audit.Journal, error) {
 
 // gather brings together what one run is audited by.
 func (s *auditSource) gather(ctx context.Context, id string, journals []audit.Journal) (*audit.Run, error) {
-	source := &evidence.Source{Operator: s.operator, Results: s.result, Progress: s.req.Progress}
+	source := &auditing.Source{Operator: s.operator, Results: s.result, Progress: s.req.Progress}
 	run, err := source.Run(ctx, id)
 	if err != nil {
 		return nil, client.Error(s.base, err)

@@ -18,7 +18,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/report/audit"
-	"linktrial/orchestrator/rpc/evidence"
+	"linktrial/orchestrator/rpc/auditing"
 	"linktrial/orchestrator/rpc/rpcdb"
 	"linktrial/orchestrator/store"
 )
@@ -184,7 +184,7 @@ func (c *closing) addCampaign(ctx context.Context, e *rpcdb.CampaignsEndedRow, r
 
 // audit holds a run against the files in a folder, which are the archive's.
 func (c *closing) audit(ctx context.Context, run, dir string, files []string) (*audit.Report, error) {
-	source := &evidence.Source{Operator: c.cfg.Operator, Results: c.cfg.Results}
+	source := &auditing.Source{Operator: c.cfg.Operator, Results: c.cfg.Results}
 	x, err := source.Run(ctx, run)
 	if err != nil {
 		return nil, err

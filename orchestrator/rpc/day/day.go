@@ -12,7 +12,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/campaign/nodes"
-	"linktrial/orchestrator/rpc/evidence"
+	"linktrial/orchestrator/rpc/auditing"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/store"
 )
@@ -25,7 +25,7 @@ const tellEvery = time.Second
 
 // Results is what is asked of ResultService.
 type Results interface {
-	evidence.Results
+	auditing.Results
 	ListFormats(context.Context, *connect.Request[linktrialv1.ListFormatsRequest]) (*connect.Response[linktrialv1.ListFormatsResponse], error)
 	Export(ctx context.Context, m *linktrialv1.ResultsRequest, send func(*linktrialv1.ResultsResponse) error) error
 }
@@ -33,7 +33,7 @@ type Results interface {
 // Config is what a day is closed with.
 type Config struct {
 	Store    *store.Store
-	Operator evidence.Operator
+	Operator auditing.Operator
 	Results  Results
 	// Folder is where archives are made; what is in it is removed. Empty: none can be made.
 	Folder string

@@ -309,7 +309,7 @@ func (q *Queries) OutageRecords(ctx context.Context, runID string) ([]OutageReco
 }
 
 const runNodes = `-- name: RunNodes :many
-SELECT run_id, role, node, committed_seq, delivered_at, ended, end_reason, provenance, journal_bytes, late_records, late_bytes FROM run_nodes WHERE run_id = $1 ORDER BY role
+SELECT run_id, role, node, committed_seq, delivered_at, ended, end_reason, provenance, journal_bytes, late_records, late_bytes, statement, statement_signature, statement_certificate, unsigned FROM run_nodes WHERE run_id = $1 ORDER BY role
 `
 
 func (q *Queries) RunNodes(ctx context.Context, runID string) ([]RunNode, error) {
@@ -333,6 +333,10 @@ func (q *Queries) RunNodes(ctx context.Context, runID string) ([]RunNode, error)
 			&i.JournalBytes,
 			&i.LateRecords,
 			&i.LateBytes,
+			&i.Statement,
+			&i.StatementSignature,
+			&i.StatementCertificate,
+			&i.Unsigned,
 		); err != nil {
 			return nil, err
 		}

@@ -141,17 +141,21 @@ type Reception struct {
 }
 
 type RunNode struct {
-	RunID        string
-	Role         string
-	Node         string
-	CommittedSeq int64
-	DeliveredAt  *time.Time
-	Ended        *string
-	EndReason    string
-	Provenance   json.RawMessage
-	JournalBytes int64
-	LateRecords  int64
-	LateBytes    int64
+	RunID                string
+	Role                 string
+	Node                 string
+	CommittedSeq         int64
+	DeliveredAt          *time.Time
+	Ended                *string
+	EndReason            string
+	Provenance           json.RawMessage
+	JournalBytes         int64
+	LateRecords          int64
+	LateBytes            int64
+	Statement            []byte
+	StatementSignature   *string
+	StatementCertificate []byte
+	Unsigned             string
 }
 
 type RunOverview struct {

@@ -1,7 +1,7 @@
-// Package evidence brings together what a run is audited by, as the API has it. Comes in:
+// Package auditing brings together what a run is audited by, as the API has it. Comes in:
 // the handlers of the API, or clients of it. Goes out: an [audit.Run]; journals, exports
 // and injected faults are for the caller to add.
-package evidence
+package auditing
 
 import (
 	"context"

@@ -1,0 +1,5 @@
+package sshsig
+
+import "linktrial/internal/testkind"
+
+var _ = testkind.OfPackage(testkind.Exact, "has ssh-keygen sign and verify")
