@@ -41,8 +41,8 @@ func prepare() error {
 	return unix.Mount("", Folder, "none", unix.MS_SHARED|unix.MS_REC, "")
 }
 
-// Make makes a named namespace with its loopback up, IPv6 off, and TCP metrics not
-// saved from one connection to the next, so that trials are independent.
+// Make makes a named namespace with its loopback up and IPv6 off. Nothing of one
+// connection is kept for the next, so that trials are independent.
 func Make(name string) error {
 	if name == "" || strings.Contains(name, "/") || strings.HasPrefix(name, ".") {
 		return fmt.Errorf("%q cannot be the name of a network namespace", name)
@@ -73,11 +73,27 @@ func Make(name string) error {
 				return fmt.Errorf("namespace %s: disable IPv6: %w", name, err)
 			}
 		}
-		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_no_metrics_save", []byte("1"), 0); err != nil {
-			return fmt.Errorf("namespace %s: TCP metrics: %w", name, err)
+		if err := forget(); err != nil {
+			return fmt.Errorf("namespace %s: %w", name, err)
 		}
 		return nil
 	})
+}
+
+// forget has the kernel keep nothing of one connection for the next in the calling thread's
+// namespace: no metrics of TCP, and no hour without Multipath TCP after a connection to
+// which only plain SYNs were answered, as after an outage.
+func forget() error {
+	for _, x := range []struct{ name, value string }{
+		{"ipv4/tcp_no_metrics_save", "1"},
+		{"mptcp/blackhole_timeout", "0"},
+	} {
+		err := os.WriteFile(filepath.Join("/proc/sys/net", x.name), []byte(x.value), 0)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // of a later kernel, or one without it
+			return fmt.Errorf("net/%s: %w", x.name, err)
+		}
+	}
+	return nil
 }
 
 // Remove removes a namespace of [Make] that nobody uses any more; one that is
@@ -90,7 +106,7 @@ func Remove(name string) error {
 }
 
 // Unnamed makes a namespace that lasts as long as its file is open or somebody
-// is in it. Its loopback is down.
+// is in it. Its loopback is down; nothing of one connection is kept for the next.
 func Unnamed() (*os.File, error) {
 	type made struct {
 		f   *os.File
@@ -102,6 +118,11 @@ func Unnamed() (*os.File, error) {
 		var m made
 		if m.err = unix.Unshare(unix.CLONE_NEWNET); m.err == nil {
 			m.f, m.err = os.Open("/proc/thread-self/ns/net")
+		}
+		if m.err == nil {
+			if m.err = forget(); m.err != nil {
+				m.f.Close()
+			}
 		}
 		ch <- m
 	})

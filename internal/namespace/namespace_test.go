@@ -34,6 +34,7 @@ func TestMakeAndRemove(t *testing.T) {
 		if err == nil && i.Flags&net.FlagUp == 0 {
 			err = errors.New("loopback is down")
 		}
+		requireForgetful(t)
 		return err
 	})
 	if err != nil {
@@ -62,5 +63,37 @@ func TestNamesRefused(t *testing.T) {
 		if err := Make(name); err == nil {
 			t.Errorf("%q was taken for a name", name)
 		}
+	}
+}
+
+// requireForgetful holds the calling thread's namespace against what [forget] sets.
+func requireForgetful(t *testing.T) {
+	t.Helper()
+	for name, want := range map[string]string{"ipv4/tcp_no_metrics_save": "1", "mptcp/blackhole_timeout": "0"} {
+		got, err := os.ReadFile("/proc/sys/net/" + name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // a kernel without it
+		}
+		if err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("%s is %q (%v), expected %s", name, got, err, want)
+		}
+	}
+}
+
+func TestUnnamedForgets(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: makes a network namespace")
+	}
+	f, err := Unnamed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	err = process.InNamespace(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), func() error {
+		requireForgetful(t)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
