@@ -99,6 +99,7 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 		if f.result.Verdict != journal.Succeeded {
 			f.result.LastSample = f.samples.last
 		}
+		f.result.RTT = f.samples.rtt.result()
 	}()
 	if at := f.spec.ClientAt(); at != n.Role {
 		f.decide(journal.Failed, journal.ReasonElsewhere, fmt.Sprintf("the flow starts on the %s, this node is the %s", at, n.Role))
@@ -234,10 +235,22 @@ func (f *flow) takeResult(r *contract.Result, at time.Time) {
 	if wrong := f.seen.Clock(time.Duration(f.result.ConnectNS), time.Duration(r.ElapsedNS), f.node.tolerance); wrong != nil {
 		f.decide(journal.Invalid, wrong.Reason, wrong.Message)
 	}
+	if wrong := credible.Again(r.Final, f.onOnePath(r)); wrong != nil {
+		f.decide(journal.Invalid, wrong.Reason, wrong.Message)
+	}
 	if wrong := credible.Probe(r.Probe, time.Duration(r.ElapsedNS), f.node.tolerance); wrong != nil {
 		f.decide(journal.Invalid, wrong.Reason, wrong.Message)
 	}
 	f.decide(journal.Succeeded, "", "")
+}
+
+// onOnePath is the payload of a transfer whose counters hold all that was sent of it; 0 of
+// one over several paths, of which one that was given up takes its counts along.
+func (f *flow) onOnePath(r *contract.Result) int64 {
+	if f.probe || len(r.Paths) > 0 {
+		return 0
+	}
+	return r.SizeBytes
 }
 
 // excuse makes a flow invalid because of a fault of the apparatus, whatever its

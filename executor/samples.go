@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"linktrial/executor/journal"
@@ -24,6 +25,36 @@ type sampleBatch struct {
 	size   int             // of its lines, bytes
 	last   *contract.Sample
 	told   bool // that a metric went back
+	rtt    roundTrips
+}
+
+// roundTrips is the mean of a flow's round-trip times over its time, each smoothed one for
+// the time since the sample before (RFC 6349, section 4.3.1, has one a second), and the least.
+type roundTrips struct {
+	until    int64 // ns: elapsed_ns of the newest sample
+	weighted float64
+	weight   float64 // ns
+	least    *int64  // µs
+}
+
+func (r *roundTrips) add(s *contract.Sample) {
+	since := s.ElapsedNS - r.until
+	r.until = max(r.until, s.ElapsedNS)
+	if s.SRTTUS != nil && since > 0 {
+		r.weighted += float64(*s.SRTTUS) * float64(since)
+		r.weight += float64(since)
+	}
+	if m := s.MinRTTUS; m != nil && (r.least == nil || *m < *r.least) {
+		r.least = m
+	}
+}
+
+// result is nil where the protocol tells no round-trip times.
+func (r *roundTrips) result() *journal.RoundTrips {
+	if r.weight == 0 {
+		return nil
+	}
+	return &journal.RoundTrips{MeanUS: math.Round(r.weighted/r.weight*1e3) / 1e3, LeastUS: r.least}
 }
 
 // add takes a sample that was a line of size bytes. It says once where a metric went back
@@ -40,6 +71,7 @@ func (b *sampleBatch) add(s contract.Sample, size int) (breach string) {
 		b.told = breach != ""
 	}
 	b.last = &s
+	b.rtt.add(&s)
 	if b.size >= samplesBytes || now.Sub(b.since) >= samplesEvery {
 		b.flush()
 	}

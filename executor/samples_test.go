@@ -36,3 +36,20 @@ func testValuesThatGoBack(t *testing.T) {
 	require.Empty(t, b.add(at(2, 100), 1))
 	require.Equal(t, "elapsed_ns went back from 2000000000 to 1000000000 in a sample", b.add(at(1, 100), 1))
 }
+
+// The mean of round-trip times is over time, however far samples are apart; what is not known
+// has no weight.
+func TestRoundTrips(t *testing.T) {
+	n := func(v int64) *int64 { return &v }
+	var r roundTrips
+	require.Nil(t, r.result())
+	r.add(&contract.Sample{ElapsedNS: 1e8})
+	require.Nil(t, r.result())
+	r.add(&contract.Sample{ElapsedNS: 2e8, SRTTUS: n(40_000), MinRTTUS: n(39_000)})
+	r.add(&contract.Sample{ElapsedNS: 5e8, SRTTUS: n(80_000), MinRTTUS: n(38_000)})
+	r.add(&contract.Sample{ElapsedNS: 5e8, SRTTUS: n(900_000), MinRTTUS: n(41_000)}) // of the same moment
+	// (40 ms × 0.1 s + 80 ms × 0.3 s) / 0.4 s
+	got := r.result()
+	require.InDelta(t, 70_000, got.MeanUS, 1e-9)
+	require.EqualValues(t, 38_000, *got.LeastUS)
+}

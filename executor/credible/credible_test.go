@@ -8,6 +8,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
+	"linktrial/protocols/contract"
 )
 
 func reason(f *Fault) string {
@@ -331,6 +332,30 @@ func TestArrived(t *testing.T) {
 	for packets, want := range map[int64]string{100: "", 101: "", 99: journal.ReasonMoreThanSent} {
 		if got := Arrived(100, packets); reason(got) != want {
 			t.Errorf("of %d packets: %+v, expected %q", packets, got, want)
+		}
+	}
+}
+
+// Of what was sent no more can have been sent again, and the payload was sent once.
+func TestAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		all, again, payload int64
+		want                string
+	}{
+		"nothing lost":                {1024, 0, 1000, ""},
+		"some sent again":             {1524, 500, 1000, ""},
+		"all of it payload":           {1500, 500, 1000, ""},
+		"payload that was not sent":   {1499, 500, 1000, journal.ReasonMoreThanSent},
+		"more again than in all":      {1499, 1500, 0, journal.ReasonMoreThanSent},
+		"a path with its counts left": {600, 500, 0, ""},
+	} {
+		if got := Again(&contract.Sample{TransmittedBytes: &c.all, RetransmittedBytes: &c.again}, c.payload); reason(got) != c.want {
+			t.Errorf("%s: %+v, expected %q", name, got, c.want)
+		}
+	}
+	for _, s := range []*contract.Sample{nil, {}, {RetransmittedBytes: new(int64(7))}} {
+		if got := Again(s, 1000); got != nil {
+			t.Errorf("%+v: %+v, expected nothing: it is not known", s, got)
 		}
 	}
 }

@@ -35,6 +35,23 @@ func Probe(p *contract.ProbeMetrics, elapsed time.Duration, t *Tolerance) *Fault
 	return nil
 }
 
+// Again holds what a driver says at the end of a transfer that its protocol sent, in all and
+// again, against each other and against the payload: every byte of it was sent at least once.
+// payload is 0 where what was sent on a path that has gone may be in neither count. It returns
+// nil where the values may be true, or there are none.
+func Again(s *contract.Sample, payload int64) *Fault {
+	if s == nil || s.TransmittedBytes == nil || s.RetransmittedBytes == nil {
+		return nil
+	}
+	switch all, again := *s.TransmittedBytes, *s.RetransmittedBytes; {
+	case again > all:
+		return fault(journal.ReasonMoreThanSent, "the driver reports %d bytes sent again, of %d that were sent in all", again, all)
+	case all-again < payload:
+		return fault(journal.ReasonMoreThanSent, "the driver reports %d bytes of payload delivered, of %d bytes that were sent, %d of them again", payload, all, again)
+	}
+	return nil
+}
+
 // Capacity holds the capacity that a probe reports against the rate of the emulated radios
 // on its way, at their best.
 func Capacity(n *radio.Network, f *Flow, p *contract.ProbeMetrics) *Fault {

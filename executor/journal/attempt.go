@@ -172,7 +172,7 @@ var attemptEndedKind = kindOf([]Type{TypeAttemptEnded},
 	"see below; terminal for the attempt",
 	func(r *Record, b *AttemptEnded) error {
 		for i, f := range slices.Concat(b.Flows, b.Probes) {
-			if err := errors.Join(attempt(b.Trial, b.Attempt, f.Flow), verdict(f.Verdict)); err != nil {
+			if err := errors.Join(attempt(b.Trial, b.Attempt, f.Flow), verdict(f.Verdict), f.checkRTT()); err != nil {
 				return err
 			}
 			if f.Verdict == Succeeded && f.Result == nil {
@@ -203,6 +203,23 @@ type FlowResult struct {
 	Result    *contract.Result `json:"result,omitempty"` // where it succeeded
 	// Progress of a flow that did not succeed, from its last sample.
 	LastSample *contract.Sample `json:"last_sample,omitempty"`
+	// RTT is made of all of the client's samples; nil: its protocol tells no round-trip times.
+	RTT *RoundTrips `json:"rtt,omitempty"`
+}
+
+// RoundTrips are the round-trip times of one flow, as its client's protocol measured them.
+type RoundTrips struct {
+	// MeanUS is the mean of the smoothed ones (srtt_us) over the flow's time, in microseconds.
+	MeanUS float64 `json:"mean_us"`
+	// LeastUS is the least of min_rtt_us, in microseconds; nil: the protocol does not tell.
+	LeastUS *int64 `json:"least_us,omitempty"`
+}
+
+func (f *FlowResult) checkRTT() error {
+	if r := f.RTT; r != nil && (r.MeanUS < 0 || r.LeastUS != nil && *r.LeastUS < 0) {
+		return fmt.Errorf("flow %d with a round-trip time below 0", f.Flow)
+	}
+	return nil
 }
 
 // TrialEnded is terminal for a trial: no further attempt follows by itself.

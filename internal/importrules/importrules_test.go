@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 	"protocols/cxx/":           {"protocols/cxx/", "protocols/contract", "protocols/protocoltest", "internal/"},
 	"protocols/protocoltest/":  {"protocols/contract", "protocols/protocoltest/link", "protocols/protocoltest/starter", "protocols/harness", "internal/"},
 	"protocols/templates/":     {"protocols", "protocols/contract", "protocols/harness", "protocols/protocoltest", "internal/"},
-	"protocols/tcp/":           {"protocols/tcp/bpf", "protocols/tcp/mptcp", "protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/protocoltest", "internal/"},
+	"protocols/tcp/":           {"protocols/tcp/bpf", "protocols/tcp/mptcp", "protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/protocoltest", "protocols/protocoltest/link", "internal/"},
 	"protocols/tcp/bpf/":       {"protocols/protocoltest/link", "internal/"},
 	"protocols/tcp/mptcp/":     {"internal/"},
 	"protocols/tcp/socket/":    {"protocols/contract", "protocols/harness", "protocols/tcp/bpf", "internal/"},

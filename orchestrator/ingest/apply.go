@@ -234,7 +234,7 @@ func (d *delivery) flowEnded(ctx context.Context, b *journal.AttemptEnded, f *jo
 	}
 	var err error
 	if last != nil {
-		state := store.LastState{Sample: *last}
+		state := store.LastState{Sample: *last, RTT: f.RTT}
 		if f.Result != nil {
 			state.Paths = f.Result.Paths
 		}

@@ -122,6 +122,14 @@ type Attempt struct {
 
 	Retransmits *int64 `json:"retransmits,omitempty"` // as the protocol counts them
 	Timeouts    *int64 `json:"timeouts,omitempty"`
+	// TransmittedBytes are of the streams of all flows, with those sent again
+	// (RetransmittedBytes); nil: not known of every flow.
+	TransmittedBytes   *int64 `json:"transmitted_bytes,omitempty"`
+	RetransmittedBytes *int64 `json:"retransmitted_bytes,omitempty"`
+	// RTTMeanUS is the mean over the time of one flow of the round-trip times that its client
+	// measured, RTTLeastUS their least, in microseconds; nil: not known, or several flows.
+	RTTMeanUS  *float64 `json:"rtt_mean_us,omitempty"`
+	RTTLeastUS *int64   `json:"rtt_least_us,omitempty"`
 
 	// Paths is what each radio of the client carried, of a flow that used several; of
 	// several flows see Flows.
@@ -193,6 +201,11 @@ type Flow struct {
 
 	Retransmits *int64 `json:"retransmits,omitempty"`
 	Timeouts    *int64 `json:"timeouts,omitempty"`
+
+	TransmittedBytes   *int64   `json:"transmitted_bytes,omitempty"` // these four as of an attempt
+	RetransmittedBytes *int64   `json:"retransmitted_bytes,omitempty"`
+	RTTMeanUS          *float64 `json:"rtt_mean_us,omitempty"`
+	RTTLeastUS         *int64   `json:"rtt_least_us,omitempty"`
 
 	Paths []contract.PathResult `json:"paths,omitempty"` // as of an attempt
 }

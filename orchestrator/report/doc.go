@@ -35,6 +35,7 @@
 //   - probes: the rows of probes
 //   - capacity: the rows of searches for the capacity
 //   - messages: the rows of messages
+//   - tcp: the metrics of RFC 6349
 //   - notes: on control packets, starved hosts and unknown bounds
 //   - merge: several datasets as one
 //

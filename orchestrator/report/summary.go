@@ -87,6 +87,7 @@ func summarizeRun(r *Run, published []PublishedRow, reference string, bootstrap 
 		t.ProbeClock = &r.ProbeClock
 		t.Partial = t.Partial || slices.ContainsFunc(t.Probes, func(p ProbeRow) bool { return p.open() })
 	}
+	t.addRFC6349(r)
 	t.Requirements = r.judge(&t, samples)
 	return summarised{run: r, axes: r.Axes(), table: t, samples: samples}
 }

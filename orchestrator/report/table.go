@@ -123,6 +123,8 @@ type Row struct {
 	// Retransmits and Timeouts are means over the valid trials that count them.
 	Retransmits *float64 `json:"retransmits_mean"`
 	Timeouts    *float64 `json:"timeouts_mean"`
+	// RFC6349 is of treatments over TCP from end to end; nil: of others, or none is known.
+	RFC6349 *RFC6349 `json:"rfc6349,omitempty"`
 	// Of trials of several flows: the mean throughput of a flow, Jain's index
 	// among them, and each treatment's flows apart where they mix.
 	Flows    int         `json:"flows,omitempty"` // of one trial; on/off sources count once
@@ -136,6 +138,34 @@ type Row struct {
 	// Delivery is when the payload was there, over all trials that tell of the protocol;
 	// nil: none has, times bound the transfers, or the sheet is not known.
 	Delivery *Delivery `json:"delivery,omitempty"`
+}
+
+// IdealSource is what the ideal time of a TCP transfer time ratio follows from.
+type IdealSource string
+
+const (
+	// IdealOfRadio is the time of Ideal on the emulated radio's channel realisation.
+	IdealOfRadio IdealSource = "ideal"
+	// IdealOfCapacity is the payload over the capacity that a search of the run found, less
+	// the headers of TCP and IP in packets of the path's MTU (RFC 6349, section 4.1.1).
+	IdealOfCapacity IdealSource = "capacity"
+)
+
+// RFC6349 are the metrics of RFC 6349 over the valid trials of a treatment; nil of each: no
+// trial has what it is made of.
+type RFC6349 struct {
+	TransferTimeRatio  *Spread     `json:"transfer_time_ratio,omitempty"` // section 4.1
+	IdealFrom          IdealSource `json:"ideal_from,omitempty"`
+	EfficiencyPercent  *Spread     `json:"efficiency_percent,omitempty"`   // section 4.2
+	BufferDelayPercent *Spread     `json:"buffer_delay_percent,omitempty"` // section 4.3
+}
+
+// Spread is a metric over trials.
+type Spread struct {
+	Trials  int      `json:"trials"` // that have it
+	Mean    *float64 `json:"mean"`
+	Least   *float64 `json:"least"`
+	Largest *float64 `json:"largest"`
 }
 
 // Delivery is the time from the first attempt to connect until the payload was there, over

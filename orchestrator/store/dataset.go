@@ -224,9 +224,9 @@ func readNodes(ctx context.Context, q *storedb.Queries, r *report.Run) error {
 // Flow is one flow of an attempt with what the server received of it.
 type Flow struct {
 	storedb.Flow
-	ReceivedDigest string           // empty: the server has not recorded that all arrived
-	received       *credible.End    // as the server reports it; nil: it has not yet
-	last           *contract.Sample // in place of LastSample, where only parts of it were read
+	ReceivedDigest string        // empty: the server has not recorded that all arrived
+	received       *credible.End // as the server reports it; nil: it has not yet
+	last           *LastState    // in place of LastSample, where only parts of it were read
 }
 
 // readFlows returns the flows of each attempt, in order.
@@ -325,8 +325,13 @@ func addFlows(x *report.Attempt, flows []Flow, trial *runsheet.Trial) error {
 		if len(trial.Flows) > 1 || spec.Duration > 0 {
 			x.Flows = append(x.Flows, y)
 		}
+		if i == 0 {
+			x.TransmittedBytes, x.RetransmittedBytes = y.TransmittedBytes, y.RetransmittedBytes
+		} else {
+			x.TransmittedBytes, x.RetransmittedBytes = sumOfAll(x.TransmittedBytes, y.TransmittedBytes), sumOfAll(x.RetransmittedBytes, y.RetransmittedBytes)
+		}
 		if len(trial.Flows) == 1 {
-			x.Paths = y.Paths
+			x.Paths, x.RTTMeanUS, x.RTTLeastUS = y.Paths, y.RTTMeanUS, y.RTTLeastUS
 		}
 	}
 	x.Elapsed = last - first
@@ -382,7 +387,7 @@ func fillFlow(x *report.Flow, f *Flow) error {
 		x.SizeBytes = *f.SizeBytes
 	}
 	if f.last != nil {
-		x.Retransmits, x.Timeouts = f.last.Retransmits, f.last.Timeouts
+		fillProtocol(x, f.last)
 		return nil
 	}
 	if f.LastSample == nil {
@@ -392,7 +397,8 @@ func fillFlow(x *report.Flow, f *Flow) error {
 	if err := json.Unmarshal(f.LastSample, &s); err != nil {
 		return fmt.Errorf("last sample: %w", err)
 	}
-	x.Retransmits, x.Timeouts, x.Paths = s.Retransmits, s.Timeouts, s.Paths
+	fillProtocol(x, &s)
+	x.Paths = s.Paths
 	if x.Verdict != journal.Succeeded {
 		x.LastBytes, x.LastAt = s.SentBytes, time.Duration(s.ElapsedNS)
 		if s.AckedBytes != nil {
@@ -402,11 +408,21 @@ func fillFlow(x *report.Flow, f *Flow) error {
 	return nil
 }
 
+// fillProtocol copies what tables and files have of a flow's protocol.
+func fillProtocol(x *report.Flow, s *LastState) {
+	x.Retransmits, x.Timeouts = s.Retransmits, s.Timeouts
+	x.TransmittedBytes, x.RetransmittedBytes = s.TransmittedBytes, s.RetransmittedBytes
+	if s.RTT != nil {
+		x.RTTMeanUS, x.RTTLeastUS = &s.RTT.MeanUS, s.RTT.LeastUS
+	}
+}
+
 // LastState is the last state known of a flow's protocol, as it is stored: its last
-// sample, and what each path carried where there are several.
+// sample, what each path carried where there are several, and its round-trip times.
 type LastState struct {
 	contract.Sample
 	Paths []contract.PathResult `json:"paths,omitempty"`
+	RTT   *journal.RoundTrips   `json:"rtt,omitempty"`
 }
 
 // sum adds what is known; where nothing is, the sum is not known either.
@@ -419,4 +435,12 @@ func sum(a, b *int64) *int64 {
 	}
 	n := *a + *b
 	return &n
+}
+
+// sumOfAll is the sum of what is known of both; else it is not known.
+func sumOfAll(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return sum(a, b)
 }

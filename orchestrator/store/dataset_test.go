@@ -79,6 +79,12 @@ func TestDataset(t *testing.T) {
 	require.Equal(t, 1200*time.Millisecond, good.Duration)
 	require.EqualValues(t, 3, *good.Retransmits)
 	require.Nil(t, good.Timeouts, "absent is not zero")
+	require.EqualValues(t, 1400, *good.TransmittedBytes)
+	require.EqualValues(t, 376, *good.RetransmittedBytes)
+	require.InDelta(t, 2500.5, *good.RTTMeanUS, 0)
+	require.EqualValues(t, 1000, *good.RTTLeastUS)
+	require.Nil(t, failed.TransmittedBytes)
+	require.Nil(t, failed.RTTMeanUS)
 	require.Nil(t, good.Radio)
 
 	_, err = s.Dataset(t.Context(), store.Scope{Campaign: "none"}, nil)
@@ -130,6 +136,23 @@ func TestBuildAttempt(t *testing.T) {
 	require.Zero(t, a.CodedBound, "of one flow alone")
 	require.EqualValues(t, 3, *a.Retransmits)
 	require.EqualValues(t, 4, *a.Timeouts)
+
+	// Bytes are a sum where every flow tells them; round-trip times are of one flow.
+	sent := func(all, again *int64) json.RawMessage {
+		b, err := json.Marshal(store.LastState{Sample: contract.Sample{TransmittedBytes: all, RetransmittedBytes: again}, RTT: &journal.RoundTrips{MeanUS: 7, LeastUS: num(5)}})
+		require.NoError(t, err)
+		return b
+	}
+	a, err = store.BuildAttempt(row, []store.Flow{flow(0, 2, 9, "d", "d", sent(num(100), num(10))), flow(1, 7, 1, "e", "e", sent(num(50), nil))}, two, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 150, *a.TransmittedBytes)
+	require.Nil(t, a.RetransmittedBytes)
+	require.Nil(t, a.RTTMeanUS)
+	require.InDelta(t, 7, *a.Flows[1].RTTMeanUS, 0)
+	require.EqualValues(t, 5, *a.Flows[1].RTTLeastUS)
+	a, err = store.BuildAttempt(row, []store.Flow{flow(0, 2, 9, "d", "d", sent(num(100), num(10)))}, two, nil)
+	require.NoError(t, err)
+	require.Nil(t, a.TransmittedBytes, "the other flow's are not known")
 
 	// A time bounds the flow: what counts is what was delivered.
 	bounded := &runsheet.Trial{Flows: []runsheet.Flow{{Treatment: "x", SizeBytes: 1000, Duration: time.Minute, Start: 3, Session: 1}}}

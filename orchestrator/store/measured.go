@@ -299,7 +299,11 @@ func measuredFlows(ctx context.Context, q *storedb.Queries, runs []string) (map[
 		k := attemptKey{f.RunID, f.Trial, f.Attempt}
 		x := NewFlow(storedb.Flow{RunID: f.RunID, Trial: f.Trial, Attempt: f.Attempt, Flow: f.Flow, Transfer: f.Transfer, Verdict: f.Verdict,
 			ConnectNs: f.ConnectNs, SizeBytes: f.SizeBytes, ElapsedNs: f.ElapsedNs, Digest: f.Digest}, received)
-		x.last = &contract.Sample{Retransmits: known(f.Retransmits), Timeouts: known(f.Timeouts)}
+		x.last = &LastState{Sample: contract.Sample{Retransmits: known(f.Retransmits), Timeouts: known(f.Timeouts),
+			TransmittedBytes: known(f.TransmittedBytes), RetransmittedBytes: known(f.RetransmittedBytes)}}
+		if f.RttMeanUs >= 0 {
+			x.last.RTT = &journal.RoundTrips{MeanUS: f.RttMeanUs, LeastUS: known(f.RttLeastUs)}
+		}
 		out[k] = append(out[k], x)
 	}
 	return out, nil

@@ -72,7 +72,7 @@ func TestSchemaOfEarlierBuildIsRefused(t *testing.T) {
 	for range 2 {
 		_, err = store.Open(t.Context(), url, nil)
 		require.ErrorContains(t, err, "made by an earlier build of Linktrial")
-		require.ErrorContains(t, err, "its schema is version 43, expected 46; nothing was changed")
+		require.ErrorContains(t, err, "its schema is version 43, expected 48; nothing was changed")
 		require.ErrorContains(t, err, "start with a new data folder (--data) or an empty database (--database)")
 		require.ErrorContains(t, err, "'linktrial results CAMPAIGN --format json'")
 		require.ErrorContains(t, err, "'linktrial import FILE'")

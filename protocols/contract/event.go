@@ -116,6 +116,11 @@ type Sample struct {
 	LossEvents    *int64   `json:"loss_events,omitempty" unit:"count" kind:"counter" meaning:"losses, as the protocol counts them"`
 	PacingBPS     *float64 `json:"pacing_bps,omitempty" unit:"bit/s" kind:"gauge" meaning:"rate at which the protocol sends"`
 	BandwidthBPS  *float64 `json:"bandwidth_bps,omitempty" unit:"bit/s" kind:"gauge" meaning:"the protocol's own estimate of the path's rate"`
+	// Bytes of the stream, of which the transfer's header is a part. What an acknowledged byte
+	// cost follows from both: transmitted_bytes less retransmitted_bytes is what was sent once.
+	TransmittedBytes   *int64 `json:"transmitted_bytes,omitempty" unit:"B" kind:"cumulative" meaning:"bytes of the stream that were sent, with those sent again; never less than retransmitted_bytes"`
+	RetransmittedBytes *int64 `json:"retransmitted_bytes,omitempty" unit:"B" kind:"cumulative" meaning:"bytes of the stream that were sent again; repairs of an erasure code do not count"`
+	MinRTTUS           *int64 `json:"min_rtt_us,omitempty" unit:"µs" kind:"gauge" meaning:"least round-trip time that the protocol remembers"`
 
 	// More carries what only this protocol has; names end in their unit.
 	More map[string]float64 `json:"more,omitempty"`

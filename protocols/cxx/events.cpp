@@ -49,6 +49,9 @@ json to_json(const Sample& s) {
   put(j, "loss_events", s.loss_events);
   put(j, "pacing_bps", s.pacing_bps);
   put(j, "bandwidth_bps", s.bandwidth_bps);
+  put(j, "transmitted_bytes", s.transmitted_bytes);
+  put(j, "retransmitted_bytes", s.retransmitted_bytes);
+  put(j, "min_rtt_us", s.min_rtt_us);
   for (const auto& [name, v] : s.more) {
     if (std::isfinite(v)) j["more"][name] = v;
   }

@@ -25,6 +25,7 @@ struct Sample {
   std::optional<int64_t> srtt_us, rttvar_us, rto_us;
   std::optional<int64_t> retransmits, timeouts, loss_events;
   std::optional<double> pacing_bps, bandwidth_bps;
+  std::optional<int64_t> transmitted_bytes, retransmitted_bytes, min_rtt_us;
   std::map<std::string, double> more;
 };
 

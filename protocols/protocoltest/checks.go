@@ -48,7 +48,7 @@ var transferChecks = []check{
 	{"size-64MiB", "a transfer of about 64 MiB (quick: 16 MiB)", checkLarge, usual, []string{"W1", "W3", "W4", "W10", "E10", "S4"}},
 	{"duration", "a transfer that a time bounds ends near it, or with its size, and both ends agree on what was sent", checkDuration, usual, []string{"D1", "D2", "D5", "D8"}},
 	{"duration-refused", "a time that is none is refused", checkDurationRefused, usual, []string{"P4"}},
-	{"samples", "samples come at the interval, never go back, and the last one sums up", checkSamples, usual, []string{"S2", "S4", "S7", "S8"}},
+	{"samples", "samples come at the interval, never go back, and the last one sums up", checkSamples, usual, []string{"S2", "S4", "S7", "S8", "S10"}},
 	{"sample-share", "samples come at the interval for as long as the transfer lasts: at least half of them, on however busy a machine", checkSampleShare, usual, []string{"S5"}},
 	{"sample-interval", "the interval doubles after 500 samples and after every 250 more; over a link with losses no counter goes back", checkSampleInterval, usual, []string{"S3", "S6", "S7"}},
 	{"sample-counts", "samples count the whole payload, at most 64 KiB behind what was sent, acknowledged and received by then", checkSampleCounts, usual, []string{"S9"}},

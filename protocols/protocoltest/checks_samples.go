@@ -75,11 +75,23 @@ func steady(who string, es []seen, res *contract.Result) error {
 		switch {
 		case x.AckedBytes != nil && *x.AckedBytes > x.SentBytes:
 			return fmt.Errorf("%s: %d bytes acknowledged, but only %d sent", who, *x.AckedBytes, x.SentBytes)
+		case x.TransmittedBytes != nil && x.RetransmittedBytes != nil && *x.RetransmittedBytes > *x.TransmittedBytes:
+			return fmt.Errorf("%s: retransmitted_bytes is %d, but transmitted_bytes only %d in sample %d", who, *x.RetransmittedBytes, *x.TransmittedBytes, n+1)
+		case x.TransmittedBytes != nil && x.AckedBytes != nil && *x.TransmittedBytes-zeroOr(x.RetransmittedBytes) < *x.AckedBytes:
+			return fmt.Errorf("%s: %d bytes acknowledged in sample %d, but of %d transmitted_bytes %d were sent again: each was sent once before",
+				who, *x.AckedBytes, n+1, *x.TransmittedBytes, zeroOr(x.RetransmittedBytes))
 		case x.SentBytes > res.SizeBytes:
 			return fmt.Errorf("%s: a sample counts %d bytes of a transfer of %d", who, x.SentBytes, res.SizeBytes)
 		}
 	}
 	return nil
+}
+
+func zeroOr(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 // spacedOver is over how many samples their distance is judged.
@@ -178,6 +190,9 @@ func (t *held) doubling() (detail string, few bool, err error) {
 	detail = fmt.Sprintf("%d of the client and %d of the server in %s", counts[0], counts[1], time.Duration(t.client.ElapsedNS).Round(time.Millisecond))
 	if again := t.client.Final.Retransmits; again != nil {
 		detail += fmt.Sprintf(", %d retransmissions", *again)
+		if b := t.client.Final.RetransmittedBytes; b != nil {
+			detail += fmt.Sprintf(" of %d bytes", *b)
+		}
 	}
 	if min(counts[0], counts[1]) < samplesFull+spacedOver {
 		detail += "; this machine was too busy to see the interval double"

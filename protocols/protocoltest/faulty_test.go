@@ -439,6 +439,16 @@ func (c *faultyConn) Sample(x *contract.Sample, sender bool) {
 		since := all - c.again
 		x.Retransmits, c.again = &since, all
 	}
+	if sender && (c.fault == "transmits-half" || c.fault == "transmits-all-again") {
+		t := c.tcpInfo()
+		all, acked, again := int64(t.Bytes_sent), max(0, int64(t.Bytes_acked)-1), int64(0)
+		if c.fault == "transmits-half" {
+			all /= 2
+		} else {
+			again = all + 1
+		}
+		x.TransmittedBytes, x.RetransmittedBytes, x.AckedBytes = &all, &again, &acked
+	}
 }
 
 func (c *faultyConn) Write(b []byte) (int, error) {

@@ -145,6 +145,8 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"no-samples", "samples", "no sample in"},
 		{"final-sample-kept", "samples", "not the last sample event"},
 		{"samples-go-back", "samples", "goes back"},
+		{"transmits-half", "samples", "bytes acknowledged in sample"},
+		{"transmits-all-again", "samples", "retransmitted_bytes is"},
 		{"too-many-samples", "samples", "at an interval of 2ms"},
 		{"no-interval-samples", "sample-share", "client: 0 samples before the final one"},
 		{"no-interval-samples-server", "sample-share", "server: 0 samples before the final one"},

@@ -285,11 +285,11 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 	if t.SmoothedRTT > 0 {
 		set(&s.SRTTUS, t.SmoothedRTT.Microseconds())
 		set(&s.RTTVarUS, t.MeanDeviation.Microseconds())
+		set(&s.MinRTTUS, t.MinRTT.Microseconds())
 	}
 	s.More = map[string]float64{
 		"packets_sent":     float64(t.PacketsSent),
 		"packets_received": float64(t.PacketsReceived),
-		"min_rtt_us":       float64(t.MinRTT.Microseconds()),
 	}
 	if !sender {
 		return
@@ -302,6 +302,7 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 	set(&s.AckedBytes, f.acked)
 	set(&s.FlightBytes, f.flight)
 	set(&s.Retransmits, f.retransmits)
+	set(&s.RetransmittedBytes, f.again)
 	set(&s.Timeouts, f.timeouts)
 	set(&s.LossEvents, f.lost)
 	s.More["spurious_losses"] = float64(f.spurious)

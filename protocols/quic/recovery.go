@@ -14,6 +14,7 @@ type counters struct {
 	acked       int64 // bytes of the stream
 	flight      int64 // bytes in packets
 	retransmits int64 // packets with bytes of the stream that had been sent before
+	again       int64 // these bytes
 	timeouts    int64
 	lost        int64 // packets that were taken for lost
 	spurious    int64 // of them, those that were acknowledged later
@@ -31,7 +32,7 @@ type counters struct {
 // library allocates some 370 bytes for each packet before a recorder sees them, and
 // cannot make only some of them.
 type recovery struct {
-	acked, flight, retransmits, timeouts, lost, spurious, packet atomic.Int64
+	acked, flight, retransmits, again, timeouts, lost, spurious, packet atomic.Int64
 
 	highest int64            // end of the stream's bytes that were ever sent
 	numbers ranges           // packets that were acknowledged
@@ -101,21 +102,21 @@ func (r *recovery) RecordEvent(e qlogwriter.Event) {
 // counters are the newest ones; any goroutine may ask.
 func (r *recovery) counters() counters {
 	return counters{
-		acked: r.acked.Load(), flight: r.flight.Load(), retransmits: r.retransmits.Load(), timeouts: r.timeouts.Load(),
+		acked: r.acked.Load(), flight: r.flight.Load(), retransmits: r.retransmits.Load(), again: r.again.Load(), timeouts: r.timeouts.Load(),
 		lost: r.lost.Load(), spurious: r.spurious.Load(), packet: r.packet.Load(),
 	}
 }
 
 func (r *recovery) packetSent(number int64, frames []qlog.Frame) {
 	p := sentPacket{number: number}
-	again := false
+	var again int64
 	for _, f := range frames {
 		s, ok := f.Frame.(*qlog.StreamFrame)
 		if !ok || s.Length == 0 {
 			continue
 		}
 		part := span{s.Offset, s.Offset + s.Length}
-		again = again || part.from < r.highest
+		again += max(0, min(part.to, r.highest)-part.from)
 		r.highest = max(r.highest, part.to)
 		if p.length == 0 {
 			p.from, p.length = part.from, int32(s.Length)
@@ -129,8 +130,9 @@ func (r *recovery) packetSent(number int64, frames []qlog.Frame) {
 	if p.length == 0 {
 		return
 	}
-	if again {
+	if again > 0 {
 		r.retransmits.Add(1)
+		r.again.Add(again)
 	}
 	if r.sent == nil {
 		r.sent = make([]sentPacket, rememberedFirst)

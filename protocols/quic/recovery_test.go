@@ -106,11 +106,11 @@ func TestRecovery(t *testing.T) {
 	r.RecordEvent(qlog.PacketLost{IsMTUProbePacket: true})
 	r.RecordEvent(sentEvent(5, streamFrame(1000, 600), streamFrame(2500, 100)))
 	r.RecordEvent(sentEvent(6, streamFrame(1600, 400)))
-	expect("sent again", counters{acked: 1500, lost: 1, retransmits: 2})
+	expect("sent again", counters{acked: 1500, lost: 1, retransmits: 2, again: 1000})
 	r.RecordEvent(ackEvent(span{5, 6}))
-	expect("two pieces", counters{acked: 2200, lost: 1, retransmits: 2})
+	expect("two pieces", counters{acked: 2200, lost: 1, retransmits: 2, again: 1000})
 	r.RecordEvent(ackEvent(span{0, 7}))
-	expect("all of it, the lost one late", counters{acked: 2600, lost: 1, retransmits: 2})
+	expect("all of it, the lost one late", counters{acked: 2600, lost: 1, retransmits: 2, again: 1000})
 	// Numbers beyond what is remembered.
 	const far = 3 * remembered
 	for n := int64(7); n < far; n++ {
@@ -120,7 +120,18 @@ func TestRecovery(t *testing.T) {
 		t.Errorf("%d packets are remembered, expected %d", len(r.sent), remembered)
 	}
 	r.RecordEvent(ackEvent(span{far - 10, far}))
-	expect("the last ten", counters{acked: 2610, lost: 1, retransmits: 2})
+	expect("the last ten", counters{acked: 2610, lost: 1, retransmits: 2, again: 1000})
+}
+
+// TestAgain: of a packet that sends old bytes and new ones, the old ones were sent again.
+func TestAgain(t *testing.T) {
+	var r recovery
+	r.RecordEvent(sentEvent(0, streamFrame(0, 1000)))
+	r.RecordEvent(sentEvent(1, streamFrame(800, 700))) // 200 of them
+	r.RecordEvent(sentEvent(2, streamFrame(100, 50), streamFrame(1500, 10), streamFrame(1400, 60)))
+	if got, want := r.counters(), (counters{retransmits: 2, again: 310}); got != want {
+		t.Errorf("%+v, expected %+v", got, want)
+	}
 }
 
 // TestRemembered: packets that were acknowledged or lost leave their place to later

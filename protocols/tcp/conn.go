@@ -193,7 +193,12 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 		s.AckedBytes = ptr(int64(t.Bytes_acked) - 1) // the SYN counts for one
 	}
 	if has(unsafe.Offsetof(t.Min_rtt), unsafe.Sizeof(t.Min_rtt)) && t.Min_rtt != ^uint32(0) {
-		s.More["min_rtt_us"] = float64(t.Min_rtt)
+		s.MinRTTUS = ptr(int64(t.Min_rtt))
+	}
+	// Of payload alone: what a SYN or a bare acknowledgement costs is in neither. Both came
+	// with Linux 4.19.
+	if has(unsafe.Offsetof(t.Bytes_retrans), unsafe.Sizeof(t.Bytes_retrans)) {
+		s.TransmittedBytes, s.RetransmittedBytes = ptr(int64(t.Bytes_sent)), ptr(int64(t.Bytes_retrans))
 	}
 	if has(unsafe.Offsetof(t.Delivery_rate), unsafe.Sizeof(t.Delivery_rate)) && t.Delivery_rate > 0 {
 		s.BandwidthBPS = ptr(float64(t.Delivery_rate) * 8)

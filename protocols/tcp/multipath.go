@@ -310,6 +310,7 @@ func (c *conn) sampleMultipath(s *contract.Sample, sender bool) {
 			s.AckedBytes = ptr(info.AckedBytes)
 		}
 		s.CwndBytes, s.FlightBytes, s.Retransmits = ptr(int64(0)), ptr(int64(0)), ptr(int64(0))
+		s.TransmittedBytes, s.RetransmittedBytes = ptr(int64(0)), ptr(int64(0))
 	}
 	for i := range list {
 		name := "path" + strconv.Itoa(i+1) + "_"
@@ -318,6 +319,8 @@ func (c *conn) sampleMultipath(s *contract.Sample, sender bool) {
 			continue
 		}
 		s.More[name+"acked_bytes"] = float64(list[i].AckedBytes)
+		*s.TransmittedBytes += list[i].TransmittedBytes
+		*s.RetransmittedBytes += list[i].RetransmittedBytes
 		t := list[i].Now
 		if t == nil {
 			continue

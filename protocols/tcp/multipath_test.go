@@ -194,6 +194,10 @@ func TestMultipath(t *testing.T) {
 	if e.Result.Final.More["path2_acked_bytes"] != float64(two.Bytes) || *e.Result.Final.AckedBytes != 1<<20 {
 		t.Errorf("last sample %+v", e.Result.Final)
 	}
+	f := e.Result.Final
+	if f.TransmittedBytes == nil || f.RetransmittedBytes == nil || *f.TransmittedBytes-*f.RetransmittedBytes < 1<<20 {
+		t.Errorf("sent %v, again %v, expected the payload once at least", f.TransmittedBytes, f.RetransmittedBytes)
+	}
 	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

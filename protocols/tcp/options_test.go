@@ -188,9 +188,16 @@ func TestSample(t *testing.T) {
 	if s.SsthreshBytes != nil && *s.Retransmits == 0 {
 		t.Errorf("threshold %d without a loss, expected it absent", *s.SsthreshBytes)
 	}
+	// Loopback loses nothing, though a probe for the tail may send some again.
+	if s.TransmittedBytes == nil || s.RetransmittedBytes == nil || *s.TransmittedBytes-*s.RetransmittedBytes != size || *s.Retransmits == 0 && *s.RetransmittedBytes != 0 {
+		t.Errorf("sent %v, again %v of %d bytes, expected each once, and no SYN or header", s.TransmittedBytes, s.RetransmittedBytes, size)
+	}
+	if s.MinRTTUS == nil || *s.MinRTTUS <= 0 || *s.MinRTTUS > 1e6 {
+		t.Errorf("least round-trip time %v", s.MinRTTUS)
+	}
 	s = contract.Sample{SentBytes: size}
 	server.Sample(&s, false)
-	if s.AckedBytes != nil || s.CwndBytes != nil || s.SRTTUS == nil {
+	if s.AckedBytes != nil || s.CwndBytes != nil || s.SRTTUS == nil || s.TransmittedBytes != nil || s.RetransmittedBytes != nil {
 		t.Errorf("server's sample %+v", s)
 	}
 }

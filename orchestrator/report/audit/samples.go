@@ -32,6 +32,8 @@ var counters = []struct {
 	{"acked_bytes", func(s *contract.Sample) *int64 { return s.AckedBytes }},
 	{"retransmits", func(s *contract.Sample) *int64 { return s.Retransmits }},
 	{"timeouts", func(s *contract.Sample) *int64 { return s.Timeouts }},
+	{"transmitted_bytes", func(s *contract.Sample) *int64 { return s.TransmittedBytes }},
+	{"retransmitted_bytes", func(s *contract.Sample) *int64 { return s.RetransmittedBytes }},
 	{"loss_events", func(s *contract.Sample) *int64 { return s.LossEvents }},
 }
 
@@ -75,6 +77,9 @@ func (a *auditor) takeSamples(s *source, e *entry, b *journal.Samples) {
 		}
 		if x.AckedBytes != nil && *x.AckedBytes > x.SentBytes {
 			c.find(at, "sample %d of flow %d (%s): %d bytes are acknowledged, and %d were sent", st.samples+1, b.Flow, b.Side, *x.AckedBytes, x.SentBytes)
+		}
+		if all, again := x.TransmittedBytes, x.RetransmittedBytes; all != nil && again != nil && *again > *all {
+			c.find(at, "sample %d of flow %d (%s): %d bytes were sent again, and %d in all", st.samples+1, b.Flow, b.Side, *again, *all)
 		}
 		if st.samples > 0 {
 			a.monotone(c, at, st, x, b)

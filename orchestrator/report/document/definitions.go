@@ -68,41 +68,6 @@ func transferMetrics(v *report.Analysis) []Block {
 	return g.blocks()
 }
 
-// tcpProtocol is the driver of the kernel's TCP.
-const tcpProtocol = "tcp"
-
-// isTCP reports whether a row is of transfers over TCP from end to end.
-func isTCP(r *report.Row) bool {
-	return r.Protocol == tcpProtocol && r.Missing == "" && r.Via == ""
-}
-
-// tcpMetrics are the metrics of RFC 6349, where a treatment is TCP.
-func tcpMetrics(v *report.Analysis) []Block {
-	if !hasRow(v, func(r *report.Row) bool { return isTCP(r) && r.Valid > 0 }) {
-		return nil
-	}
-	g := metricGrid("Metrics of RFC 6349 for treatments over TCP")
-	ideal := hasRow(v, func(r *report.Row) bool { return isTCP(r) && r.ShareOfIdeal != nil })
-	measured, deviates := "not computed: the ideal time is known of transfers on emulated radios alone, without probes beside them", ""
-	if ideal {
-		measured = "time taken over the time of Ideal on the same channel realisation, of each trial"
-		deviates = "the ideal time is that of Ideal, which knows losses and delays of the channel, and not the one that follows from the bottleneck's rate and the headers of TCP (section 4.1.1); the time taken contains connecting, as Ideal's does. The ratio is of one connection, slow start included, and not of TCP in equilibrium"
-	}
-	g.add("TCP transfer time ratio", "RFC 6349, section 4.1", measured, deviates)
-	measured = "not computed: bytes that TCP sent again are not recorded in this version"
-	if hasRow(v, func(r *report.Row) bool { return isTCP(r) && r.Retransmits != nil }) {
-		measured += "; what is recorded is how many segments it sent again"
-	}
-	g.add("TCP efficiency percentage", "RFC 6349, section 4.2", measured, "")
-	measured, deviates = "not computed: it takes round-trip times during the transfer, which the results behind this report do not have; samples.csv has them where the driver reports them", ""
-	if len(bufferDelays(v)) > 0 {
-		measured = "mean one-way delay of a probe beside the transfers less the least one-way delay of the same probe alone, over the latter"
-		deviates = "one direction in place of the round trip; the probe's packets share the queue with the transfer, and add their load"
-	}
-	g.add("Buffer delay percentage", "RFC 6349, section 4.3", measured, deviates)
-	return g.blocks()
-}
-
 // packetMetrics are those of the probes' packets.
 func packetMetrics(v *report.Analysis) []Block {
 	if !hasProbe(v, func(r *report.ProbeRow) bool { return r.Measured > 0 }) {

@@ -26,97 +26,6 @@ func codecText(c stats.Codec) string {
 // over all runs, or the worst.
 const mostRunRows = 40
 
-// ratios are TCP transfer time ratios of a treatment, in one run or over all.
-type ratios struct {
-	run         int // -1: over all runs
-	place       string
-	setting     string
-	label       string
-	values      []float64
-	retransmits []float64
-}
-
-// tcpValues is the table of TCP transfer time ratios (RFC 6349, section 4.1), and of how many
-// segments TCP sent again.
-func tcpValues(v *report.Analysis) []Block {
-	var all []*ratios
-	for i := range v.Tables {
-		t := &v.Tables[i]
-		for k := range t.Rows {
-			if row := &t.Rows[k]; isTCP(row) && row.Valid > 0 {
-				x := ratiosOf(&v.Dataset.Runs[i], row.Treatment)
-				x.run, x.place, x.setting, x.label = i, radioAt(t), caseOf(v, t), row.Label
-				if len(x.values)+len(x.retransmits) > 0 {
-					all = append(all, x)
-				}
-			}
-		}
-	}
-	caption, notes := "TCP transfer time ratio", []string{"A ratio of 1 is that of Ideal; one of 2 took twice as long."}
-	if !slices.ContainsFunc(all, func(x *ratios) bool { return len(x.values) > 0 }) {
-		caption, notes = "Segments that TCP sent again", nil
-	}
-	if len(all) > mostRunRows {
-		all, caption = overRuns(all), caption+", over all runs"
-	}
-	g := grid{caption: caption, heads: []string{"Run", "Radio and place", "Setting", "Treatment", "Transfers", "Mean ratio", "Least", "Largest", "Segments sent again, mean"},
-		numbers: []string{"Run", "Transfers", "Mean ratio", "Least", "Largest", "Segments sent again, mean"},
-		notes:   notes}
-	for _, x := range all {
-		run := ""
-		if x.run >= 0 {
-			run = strconv.Itoa(x.run + 1)
-		}
-		mean, least, largest, again := "", "", "", ""
-		if n := len(x.values); n > 0 {
-			m, a, b := stats.Mean(x.values), slices.Min(x.values), slices.Max(x.values)
-			mean, least, largest = wording.Number(&m), wording.Number(&a), wording.Number(&b)
-		}
-		if len(x.retransmits) > 0 {
-			m := stats.Mean(x.retransmits)
-			again = wording.Number(&m)
-		}
-		g.add(run, x.place, x.setting, x.label, strconv.Itoa(max(len(x.values), len(x.retransmits))), mean, least, largest, again)
-	}
-	return g.blocks()
-}
-
-// ratiosOf are those of the trials of a treatment that count.
-func ratiosOf(r *report.Run, treatment string) *ratios {
-	x := &ratios{}
-	for i := range r.Trials {
-		t := &r.Trials[i]
-		if t.Treatment != treatment {
-			continue
-		}
-		a := t.Counted()
-		if a == nil {
-			continue
-		}
-		if a.Ideal > 0 {
-			x.values = append(x.values, (a.Connect+a.Elapsed).Seconds()/a.Ideal.Seconds())
-		}
-		if a.Retransmits != nil {
-			x.retransmits = append(x.retransmits, float64(*a.Retransmits))
-		}
-	}
-	return x
-}
-
-// overRuns puts the ratios of each treatment together.
-func overRuns(all []*ratios) (out []*ratios) {
-	for _, x := range all {
-		i := slices.IndexFunc(out, func(y *ratios) bool { return y.label == x.label })
-		if i < 0 {
-			i = len(out)
-			out = append(out, &ratios{run: -1, label: x.label})
-		}
-		out[i].values = append(out[i].values, x.values...)
-		out[i].retransmits = append(out[i].retransmits, x.retransmits...)
-	}
-	return out
-}
-
 // bufferDelays is the table of how much later packets of a probe arrive beside transfers over
 // TCP than the fastest of the same probe alone, where the clocks are known.
 func bufferDelays(v *report.Analysis) []Block {
@@ -128,7 +37,7 @@ func bufferDelays(v *report.Analysis) []Block {
 			continue
 		}
 		for k := range t.Rows {
-			if row := &t.Rows[k]; isTCP(row) {
+			if row := &t.Rows[k]; row.OverTCP() {
 				addBufferDelays(&g, v, i, row)
 			}
 		}

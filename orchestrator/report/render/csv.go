@@ -279,6 +279,19 @@ func (c *summaryList) laterColumns() {
 		}
 		return ""
 	})
+	c.rfc6349("tcp_transfer_time_ratio", func(x *report.RFC6349) *report.Spread { return x.TransferTimeRatio })
+	c.rfc6349("tcp_efficiency_percent", func(x *report.RFC6349) *report.Spread { return x.EfficiencyPercent })
+	c.rfc6349("tcp_buffer_delay_percent", func(x *report.RFC6349) *report.Spread { return x.BufferDelayPercent })
+}
+
+// rfc6349 adds a column of the mean of a metric that treatments over TCP have.
+func (c *summaryList) rfc6349(name string, of func(*report.RFC6349) *report.Spread) {
+	c.number(name, func(r summaryRow) *float64 {
+		if r.RFC6349 == nil || of(r.RFC6349) == nil {
+			return nil
+		}
+		return of(r.RFC6349).Mean
+	})
 }
 
 // delivery adds a column of numbers that only rows with a time to delivery have.

@@ -103,6 +103,23 @@ func trialColumns() []typed[attemptRow] {
 		textColumn("imported", func(r attemptRow) string { return r.run.Imported.Text() }),
 		numberColumn("radio_missed_s", radioLate(func(l *radiocontrol.Late) time.Duration { return l.Missed })),
 		numberColumn("radio_longest_s", radioLate(func(l *radiocontrol.Late) time.Duration { return l.Longest })),
+		wholeColumn("transmitted_bytes", func(r attemptRow) *int64 { return r.TransmittedBytes }),
+		wholeColumn("retransmitted_bytes", func(r attemptRow) *int64 { return r.RetransmittedBytes }),
+		numberColumn("rtt_mean_us", func(r attemptRow) *float64 { return r.RTTMeanUS }),
+		wholeColumn("rtt_least_us", func(r attemptRow) *int64 { return r.RTTLeastUS }),
+		numberColumn("tcp_transfer_time_ratio", overTCP(func(r attemptRow) *float64 { x, _ := r.table.TransferTimeRatio(r.Attempt); return x })),
+		numberColumn("tcp_efficiency_percent", overTCP(func(r attemptRow) *float64 { return r.EfficiencyPercent() })),
+		numberColumn("tcp_buffer_delay_percent", overTCP(func(r attemptRow) *float64 { return r.BufferDelayPercent() })),
+	}
+}
+
+// overTCP is a metric of RFC 6349 of a valid attempt, where its treatment is over TCP.
+func overTCP(of func(attemptRow) *float64) func(attemptRow) *float64 {
+	return func(r attemptRow) *float64 {
+		if !r.Valid() || !r.table.Has(func(row *report.Row) bool { return row.Treatment == r.trial.Treatment && row.OverTCP() }) {
+			return nil
+		}
+		return of(r)
 	}
 }
 

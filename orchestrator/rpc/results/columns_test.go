@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestValuesAreDescribed(t *testing.T) {
 		if f.Name == contract.ElapsedNS {
 			continue // in seconds there
 		}
-		if row := fmt.Sprintf("| `%s` | %s; %s |\n", f.Name, strings.ReplaceAll(f.Meaning, "sent_bytes", "`sent_bytes`"), f.Unit); !strings.Contains(string(text), row) {
+		if row := fmt.Sprintf("| `%s` | %s; %s |\n", f.Name, regexp.MustCompile(`[a-z]+_bytes`).ReplaceAllString(f.Meaning, "`$0`"), f.Unit); !strings.Contains(string(text), row) {
 			t.Errorf("docs/exports.md has no row\n%s", row)
 		}
 	}
@@ -52,7 +53,7 @@ func TestValuesAreDescribed(t *testing.T) {
 // The file's columns and their form do not change: other programs read it.
 func TestSampleRow(t *testing.T) {
 	const header = "run,trial,iteration,treatment,attempt,flow,side,at,elapsed_s,sent_bytes,acked_bytes,cwnd_bytes,ssthresh_bytes,flight_bytes," +
-		"srtt_us,rttvar_us,rto_us,retransmits,timeouts,loss_events,pacing_bps,bandwidth_bps,more"
+		"srtt_us,rttvar_us,rto_us,retransmits,timeouts,loss_events,pacing_bps,bandwidth_bps,transmitted_bytes,retransmitted_bytes,min_rtt_us,more"
 	if got := strings.Join(samplesHeader(), ","); got != header {
 		t.Errorf("columns\n%s, expected\n%s", got, header)
 	}
@@ -61,12 +62,13 @@ func TestSampleRow(t *testing.T) {
 	s := &store.Sample{At: time.Date(2026, 3, 14, 15, 9, 26, 535_000_000, time.UTC), RunID: "r-1", Attempt: 1, Flow: 3, Side: "client",
 		Metrics: contract.Sample{ElapsedNS: 1_234_567_890, SentBytes: 10}}
 	for want, change := range map[string]func(){
-		"r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,,,,,,,,,,,,,\r\n": func() {},
-		`r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,9,8,7,6,5,4,3,2,1,0,1.5e+06,0.25,"{""x"": 1}"` + "\r\n": func() {
+		"r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,,,,,,,,,,,,,,,,\r\n": func() {},
+		`r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,9,8,7,6,5,4,3,2,1,0,1.5e+06,0.25,12,11,10,"{""x"": 1}"` + "\r\n": func() {
 			f := &s.Metrics
 			f.AckedBytes, f.CwndBytes, f.SsthreshBytes, f.FlightBytes = new(int64(9)), new(int64(8)), new(int64(7)), new(int64(6))
 			f.SRTTUS, f.RTTVarUS, f.RTOUS = new(int64(5)), new(int64(4)), new(int64(3))
 			f.Retransmits, f.Timeouts, f.LossEvents = new(int64(2)), new(int64(1)), new(int64(0))
+			f.TransmittedBytes, f.RetransmittedBytes, f.MinRTTUS = new(int64(12)), new(int64(11)), new(int64(10))
 			f.PacingBPS, f.BandwidthBPS, s.More = new(1.5e6), new(0.25), []byte(`{"x": 1}`)
 		},
 	} {

@@ -62,7 +62,9 @@ FROM attempts WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial, attemp
 -- name: MeasuredFlows :many
 -- Of the last state known of the protocol, only what tables show; -1: not known.
 SELECT run_id, trial, attempt, flow, transfer, verdict, connect_ns, size_bytes, elapsed_ns, digest,
-       coalesce((last_sample ->> 'retransmits')::bigint, -1)::bigint AS retransmits, coalesce((last_sample ->> 'timeouts')::bigint, -1)::bigint AS timeouts
+       coalesce((last_sample ->> 'retransmits')::bigint, -1)::bigint AS retransmits, coalesce((last_sample ->> 'timeouts')::bigint, -1)::bigint AS timeouts,
+       coalesce((last_sample ->> 'transmitted_bytes')::bigint, -1)::bigint AS transmitted_bytes, coalesce((last_sample ->> 'retransmitted_bytes')::bigint, -1)::bigint AS retransmitted_bytes,
+       coalesce((last_sample #>> '{rtt,mean_us}')::double precision, -1)::double precision AS rtt_mean_us, coalesce((last_sample #>> '{rtt,least_us}')::bigint, -1)::bigint AS rtt_least_us
 FROM flows WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial, attempt, flow;
 
 -- name: MeasuredReceptions :many

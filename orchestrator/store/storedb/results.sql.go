@@ -377,23 +377,29 @@ func (q *Queries) MeasuredAttempts(ctx context.Context, runs []string) ([]Measur
 
 const measuredFlows = `-- name: MeasuredFlows :many
 SELECT run_id, trial, attempt, flow, transfer, verdict, connect_ns, size_bytes, elapsed_ns, digest,
-       coalesce((last_sample ->> 'retransmits')::bigint, -1)::bigint AS retransmits, coalesce((last_sample ->> 'timeouts')::bigint, -1)::bigint AS timeouts
+       coalesce((last_sample ->> 'retransmits')::bigint, -1)::bigint AS retransmits, coalesce((last_sample ->> 'timeouts')::bigint, -1)::bigint AS timeouts,
+       coalesce((last_sample ->> 'transmitted_bytes')::bigint, -1)::bigint AS transmitted_bytes, coalesce((last_sample ->> 'retransmitted_bytes')::bigint, -1)::bigint AS retransmitted_bytes,
+       coalesce((last_sample #>> '{rtt,mean_us}')::double precision, -1)::double precision AS rtt_mean_us, coalesce((last_sample #>> '{rtt,least_us}')::bigint, -1)::bigint AS rtt_least_us
 FROM flows WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt, flow
 `
 
 type MeasuredFlowsRow struct {
-	RunID       string
-	Trial       int32
-	Attempt     int32
-	Flow        int32
-	Transfer    string
-	Verdict     *string
-	ConnectNs   *int64
-	SizeBytes   *int64
-	ElapsedNs   *int64
-	Digest      *string
-	Retransmits int64
-	Timeouts    int64
+	RunID              string
+	Trial              int32
+	Attempt            int32
+	Flow               int32
+	Transfer           string
+	Verdict            *string
+	ConnectNs          *int64
+	SizeBytes          *int64
+	ElapsedNs          *int64
+	Digest             *string
+	Retransmits        int64
+	Timeouts           int64
+	TransmittedBytes   int64
+	RetransmittedBytes int64
+	RttMeanUs          float64
+	RttLeastUs         int64
 }
 
 // Of the last state known of the protocol, only what tables show; -1: not known.
@@ -419,6 +425,10 @@ func (q *Queries) MeasuredFlows(ctx context.Context, runs []string) ([]MeasuredF
 			&i.Digest,
 			&i.Retransmits,
 			&i.Timeouts,
+			&i.TransmittedBytes,
+			&i.RetransmittedBytes,
+			&i.RttMeanUs,
+			&i.RttLeastUs,
 		); err != nil {
 			return nil, err
 		}

@@ -154,9 +154,10 @@ func (j *Journal) End(sheet *runsheet.Sheet, trial, attempt int, v journal.Verdi
 	f := journal.FlowResult{Treatment: tr.Treatment, Transfer: transfer(j.Run, trial, attempt), Verdict: v}
 	e := journal.AttemptEnded{Trial: trial, Attempt: attempt, Iteration: tr.Iteration, Treatment: tr.Treatment, Verdict: v, Duration: 1200 * time.Millisecond, Dead: 10 * time.Millisecond}
 	if v == journal.Succeeded {
-		again := int64(3)
+		again, sent, resent, least := int64(3), int64(1400), int64(376), int64(1000)
 		f.ConnectNS = 5e7
-		f.Result = &contract.Result{SizeBytes: 1000, ElapsedNS: 1e9, ConnectNS: 5e7, Digest: Digest, Final: &contract.Sample{ElapsedNS: 1e9, SentBytes: 1000, Retransmits: &again}}
+		f.RTT = &journal.RoundTrips{MeanUS: 2500.5, LeastUS: &least}
+		f.Result = &contract.Result{SizeBytes: 1000, ElapsedNS: 1e9, ConnectNS: 5e7, Digest: Digest, Final: &contract.Sample{ElapsedNS: 1e9, SentBytes: 1000, Retransmits: &again, TransmittedBytes: &sent, RetransmittedBytes: &resent}}
 	} else {
 		e.Reason, e.Message, e.Log = "reset", "the peer went away", "log\x00with a zero byte"
 		f.Reason, f.Message = e.Reason, e.Message

@@ -181,6 +181,7 @@ func (s *sender) sentContent(now time.Duration, what content, id uint64, n int) 
 		sym := s.symbols.at(id)
 		if sym.sends > 0 {
 			s.stats.Retransmits++
+			s.stats.BytesAgain += uint64(sym.bytes)
 		}
 		sym.sends++
 		sym.last = s.packets.end() - 1

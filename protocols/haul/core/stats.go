@@ -31,6 +31,7 @@ type Stats struct {
 	BytesSent                                         uint64 // of IP packets
 	BytesDelivered                                    uint64 // payload of reliable messages that is acknowledged
 	Retransmits, Repairs, Timeouts                    uint64
+	BytesAgain                                        uint64 // payload of the symbols that Retransmits counts
 	AcksSent, AcksReceived                            uint64
 	Duplicates, Recovered, Useless                    uint64 // symbols that came twice, were recovered; repairs that told nothing new
 	Shrunk, Resized, LargeArrived                     uint64

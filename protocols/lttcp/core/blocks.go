@@ -123,6 +123,7 @@ type sender struct {
 
 	count struct {
 		retransmits, timeouts, losses, proactive, reactive, reductions int64
+		again                                                          int64 // bytes of the segments that retransmits counts
 	}
 }
 
@@ -289,6 +290,7 @@ func (s *sender) data(now time.Duration, b *block, i int, buf []byte, k *wire.Ke
 		b.last = s.number
 	} else {
 		s.count.retransmits++
+		s.count.again += int64(len(g.data))
 		g.again, g.pending = true, false
 		b.repairs = append(b.repairs, s.number)
 	}

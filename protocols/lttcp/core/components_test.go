@@ -159,6 +159,9 @@ func TestComponents(t *testing.T) {
 		if (s.Proactive > 0) != c.proactive || (s.Reactive > 0) != c.reactive || s.Acked == 0 {
 			t.Errorf("%+v: %+v", c.Config, s)
 		}
+		if (s.Again > 0) != (s.Retransmits > 0) || s.Again > s.Retransmits*LongestSegment || !c.reactive && s.Again == 0 {
+			t.Errorf("%+v: %d segments sent again with %d bytes", c.Config, s.Retransmits, s.Again)
+		}
 	}
 }
 

@@ -308,6 +308,7 @@ type Stats struct {
 	Timeout                   time.Duration
 	Acked                     int64 // bytes of the stream
 	Retransmits, Timeouts     int64
+	Again                     int64   // bytes of the segments that Retransmits counts
 	Losses                    int64   // segments taken as lost
 	Proactive, Reactive       int64   // packets of FEC sent
 	Restored                  int64   // segments that FEC gave
@@ -329,7 +330,7 @@ func (c *Conn) Stats() Stats {
 	return Stats{
 		Window: s.window.cwnd, Threshold: threshold, Flight: s.pipe, Segment: s.segmentSize(s.window.cwnd),
 		RTT: s.clock.srtt, RTTVariation: s.clock.variation, Timeout: s.clock.timeout(),
-		Acked: min(s.una, s.cut), Retransmits: s.count.retransmits, Timeouts: s.count.timeouts, Losses: s.count.losses,
+		Acked: min(s.una, s.cut), Retransmits: s.count.retransmits, Again: s.count.again, Timeouts: s.count.timeouts, Losses: s.count.losses,
 		Proactive: s.count.proactive, Reactive: s.count.reactive, Restored: in.restored, Useless: in.useless,
 		Reductions: s.count.reductions, Marks: in.marks, Erasures: s.erasures, Held: held,
 	}

@@ -19,13 +19,16 @@ type Watch struct {
 }
 
 // bytes of one subflow.
-type bytes struct{ acked, received int64 }
+type bytes struct{ acked, received, transmitted, retransmitted int64 }
 
 // Path is what one radio of this end has carried so far, and the state of the subflow
 // on it, the newest where there are several.
 type Path struct {
 	AckedBytes    int64 // of the stream, by the other end; data sent again on another path counts on both
 	ReceivedBytes int64
+	// TransmittedBytes counts what was sent again, of which RetransmittedBytes is what went
+	// out again on the same subflow: what another subflow had sent before is new to this one.
+	TransmittedBytes, RetransmittedBytes int64
 	// Now is nil while no subflow is there.
 	Now *unix.TCPInfo
 }
@@ -52,7 +55,7 @@ func (w *Watch) sum(now []Subflow) []Path {
 	for i := range now {
 		s := &now[i]
 		// The SYN counts for one of the acknowledged bytes (RFC 9293).
-		w.seen[pair{s.Local, s.Remote}] = bytes{max(0, int64(s.TCP.Bytes_acked)-1), int64(s.TCP.Bytes_received)}
+		w.seen[pair{s.Local, s.Remote}] = bytes{max(0, int64(s.TCP.Bytes_acked)-1), int64(s.TCP.Bytes_received), int64(s.TCP.Bytes_sent), int64(s.TCP.Bytes_retrans)}
 		at := w.index(s.Local.Addr(), &out)
 		out[at].Now = &s.TCP
 	}
@@ -60,6 +63,8 @@ func (w *Watch) sum(now []Subflow) []Path {
 		at := w.index(p.local.Addr(), &out)
 		out[at].AckedBytes += b.acked
 		out[at].ReceivedBytes += b.received
+		out[at].TransmittedBytes += b.transmitted
+		out[at].RetransmittedBytes += b.retransmitted
 	}
 	return out
 }

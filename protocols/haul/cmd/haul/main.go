@@ -113,10 +113,14 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 	setFloat := func(to **float64, v float64) { *to = &v }
 	if sender {
 		set(&s.AckedBytes, int64(t.BytesDelivered))
+		set(&s.RetransmittedBytes, int64(t.BytesAgain))
 	}
 	set(&s.CwndBytes, int64(t.Window))
 	set(&s.FlightBytes, int64(t.InFlight))
 	set(&s.SRTTUS, t.RTT.Microseconds())
+	if t.MinRTT > 0 {
+		set(&s.MinRTTUS, t.MinRTT.Microseconds())
+	}
 	set(&s.RTTVarUS, t.RTTVariation.Microseconds())
 	set(&s.RTOUS, t.Timeout.Microseconds())
 	set(&s.Retransmits, int64(t.Retransmits))

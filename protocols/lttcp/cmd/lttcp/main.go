@@ -135,6 +135,7 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 	set := func(to **int64, v int64) { *to = &v }
 	if sender {
 		set(&s.AckedBytes, t.Acked)
+		set(&s.RetransmittedBytes, t.Again)
 	}
 	set(&s.CwndBytes, int64(t.Window))
 	set(&s.SsthreshBytes, int64(t.Threshold))

@@ -17,6 +17,7 @@ const flow = create(FlowSeriesSchema, {
     { name: 'acked_bytes', unit: 'B', kind: 'cumulative', values: [0, 1024, 2048] },
     { name: 'cwnd_bytes', unit: 'B', kind: 'gauge', values: [10240, 20480, Number.NaN] },
     { name: 'ssthresh_bytes', unit: 'B', kind: 'gauge', values: [3e12, 3e12, 20480] },
+    { name: 'retransmitted_bytes', unit: 'B', kind: 'cumulative', values: [0, 0, 1024] },
     { name: 'retransmits', unit: 'count', kind: 'counter', values: [0, Number.NaN, 2] },
     { name: 'ecn_marks', unit: 'count', kind: 'counter', values: [0, 1, 1] },
     { name: 'window_bytes', values: [4, 5, 6] },
@@ -43,6 +44,7 @@ describe('panels of an attempt', () => {
     expect(panel('events')!.lines[0]).toMatchObject({ name: 'retransmissions', step: true })
     expect([panel('events')!.whole, panel('window')!.whole]).toEqual([true, false])
     expect(panel('rtt')).toBeUndefined()
+    expect(panel('bytes')!.lines.map((l) => l.name)).toEqual(['sent', 'acknowledged', 'sent again'])
   })
   it("have the protocol's own metrics by their unit, and none that was never known", () => {
     expect(panel('more-KB')!.lines.map((l) => l.name)).toEqual(['queue', 'window'])

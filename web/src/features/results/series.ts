@@ -80,6 +80,8 @@ const flowPanels: { key: string; title: string; unit: string; columns: ColumnSpe
     columns: [
       { column: 'sent_bytes', name: 'sent', scale: 1 / KB },
       { column: 'acked_bytes', name: 'acknowledged', scale: 1 / KB },
+      { column: 'transmitted_bytes', name: 'sent, with those again', scale: 1 / KB },
+      { column: 'retransmitted_bytes', name: 'sent again', scale: 1 / KB },
     ],
   },
   {
@@ -100,6 +102,7 @@ const flowPanels: { key: string; title: string; unit: string; columns: ColumnSpe
       { column: 'srtt_us', name: 'smoothed RTT', scale: 1e-6 },
       { column: 'rttvar_us', name: 'its variation', scale: 1e-6 },
       { column: 'rto_us', name: 'timeout (RTO)', scale: 1e-6 },
+      { column: 'min_rtt_us', name: 'least RTT', scale: 1e-6 },
     ],
   },
   {
