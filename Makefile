@@ -83,6 +83,7 @@ deps-check:
 deps-test:
 	@scripts/install-deps run build test kernel docker ansible-packages
 	@$(SUDO) scripts/install-ansible || echo "tests of the playbooks will be skipped"
+	@$(SUDO) scripts/install-bag-tools
 
 # The guest kernel of the virtual-time lab: some minutes, once, into a cache outside the checkout.
 kernel: build

@@ -7,5 +7,9 @@
 //
 // The files, from the top down:
 //
+//	write.go    a bag is written: the files of a campaign, and then what says what they are
+//	bag.go      a BagIt folder in a ZIP file: names, digests, manifests, the signature
+//	crate.go    its RO-Crate metadata
+//	readme.go   what it says to people
 //	layout.go   where what is in a bag, and evidence.json, which says it to programs
 package evidence

@@ -22,9 +22,26 @@ const (
 	Results  = Payload + "/results" // exported files, and the report
 	Rows     = Payload + "/store"   // TABLE.jsonl, a row a line: what does not follow from the journals
 	Drivers  = Payload + "/drivers" // PROTOCOL/driver.yaml
-	Trust    = Payload + "/trust"   // authority.pem, signing-keys
+	Catalog  = Payload + "/catalog" // radio-profiles/, topologies/: NAME.yaml, as the orchestrator has them; what was run is in the run sheets
+	Trust    = Payload + "/trust"   // [Authority], [SigningKeys], [EndorsedKeys]
 	runsPath = Payload + "/runs"
 )
+
+// Of the folder trust: the certificate of the authority of the nodes' certificates, the keys
+// that signed run sheets and the bag (internal/signature.FormatKeys), and of each of them but
+// the first what the key before it signed of it (FormatEndorsed).
+const (
+	Authority    = Trust + "/authority.pem"
+	SigningKeys  = Trust + "/signing-keys"
+	EndorsedKeys = Trust + "/endorsed-keys"
+)
+
+// SheetSignature is sheet.signature.json: the signature of a run sheet, as
+// internal/signature.SignSheet made it.
+type SheetSignature struct {
+	KeyID     string `json:"key_id"`
+	Signature []byte `json:"signature"` // base64
+}
 
 // Folder is the one folder of a bag, in which all files are.
 func Folder(campaign string) string { return "linktrial-" + campaign }

@@ -3,7 +3,7 @@
 // CatalogService, LibraryService, FleetService and LabService are for people and
 // scripts. rpc/results answers ResultService, rpc/people AccessService, rpc/trust
 // TrustService, rpc/enrol EnrolmentService and NodeService, rpc/day DayService,
-// rpc/measuring MeasureService. rpc/reply has what several of them answer with.
+// rpc/measuring MeasureService, rpc/packing EvidenceService. rpc/reply has what several of them answer with.
 //
 // Handlers translate; what happens is decided in orchestrator/launch, campaign,
 // fleet, library, access, authority and signing, stored by orchestrator/ingest, read by

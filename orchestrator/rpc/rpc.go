@@ -19,6 +19,7 @@ import (
 	"linktrial/orchestrator/rpc/day"
 	"linktrial/orchestrator/rpc/enrol"
 	"linktrial/orchestrator/rpc/measuring"
+	"linktrial/orchestrator/rpc/packing"
 	"linktrial/orchestrator/rpc/people"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/rpc/request"
@@ -56,6 +57,8 @@ type Config struct {
 	// a backup into a file, and returns the fingerprint of the key that signs it.
 	DayFolder string
 	Backup    func(ctx context.Context, out string) (fingerprint string, err error)
+	// EvidenceFolder is where bags of evidence are made; empty: none can be made.
+	EvidenceFolder string
 	// Delivered hears of every delivery: how it ended ("stored", "refused", "over-bound" or
 	// "failed") and how long it took. It can be nil.
 	Delivered func(outcome string, took time.Duration)
@@ -100,6 +103,9 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	ends := day.New(day.Config{Store: cfg.Store, Operator: operator, Results: values, Folder: cfg.DayFolder, Backup: cfg.Backup, Version: cfg.Version, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})
 	mux.Handle(linktrialv1connect.NewDayServiceHandler(ends, opts...))
 	mux.HandleFunc("GET "+day.DownloadPath, ends.Download)
+	packed := packing.New(packing.Config{Store: cfg.Store, Results: values, Catalog: cfg.Catalog, Keys: cfg.Trust, Authority: cfg.Authority.Certificate, Folder: cfg.EvidenceFolder, Version: cfg.Version, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})
+	mux.Handle(linktrialv1connect.NewEvidenceServiceHandler(packed, opts...))
+	mux.HandleFunc("GET "+packing.DownloadPath, packed.Download)
 	mux.Handle(linktrialv1connect.NewLibraryServiceHandler(&plans{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&fleetCalls{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewLabServiceHandler(&lab{cfg}, opts...))

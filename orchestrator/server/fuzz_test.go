@@ -49,6 +49,7 @@ func FuzzCatalogService(f *testing.F)   { fuzzService(f, "CatalogService") }
 func FuzzControlService(f *testing.F)   { fuzzService(f, "ControlService") }
 func FuzzDayService(f *testing.F)       { fuzzService(f, "DayService") }
 func FuzzEnrolmentService(f *testing.F) { fuzzService(f, "EnrolmentService") }
+func FuzzEvidenceService(f *testing.F)  { fuzzService(f, "EvidenceService") }
 func FuzzFleetService(f *testing.F)     { fuzzService(f, "FleetService") }
 func FuzzJoinService(f *testing.F)      { fuzzService(f, "JoinService") }
 func FuzzLabService(f *testing.F)       { fuzzService(f, "LabService") }

@@ -89,7 +89,7 @@ func TestCallsNeedALogin(t *testing.T) {
 			for j := range svc.Methods().Len() {
 				m := svc.Methods().Get(j)
 				action := string(svc.Name()) + "." + string(m.Name())
-				if action == "AccessService.Logout" || m.IsStreamingServer() && m.Name() != "CheckProtocol" && m.Name() != "Results" && svc.Name() != "DayService" {
+				if action == "AccessService.Logout" || m.IsStreamingServer() && m.Name() != "CheckProtocol" && m.Name() != "Results" && svc.Name() != "DayService" && svc.Name() != "EvidenceService" {
 					continue // ends what the walk walks with; streams that go on
 				}
 				kind, body := "application/json", []byte("{}")
@@ -127,7 +127,7 @@ func TestCallsNeedALogin(t *testing.T) {
 	}
 	for _, action := range []string{
 		"OperatorService.StartPlan", "OperatorService.AbortCampaign", "ControlService.PauseRun", "ControlService.ExcludeAttempt", "ControlService.IncludeAttempt", "LibraryService.SavePlan", "LibraryService.DeletePlan",
-		"DayService.CloseDay", "DayService.CloseDayWithBackup", "CatalogService.SaveTopology", "CatalogService.SaveProfile", "CatalogService.CheckProtocol", "FleetService.StartPreflight", "LabService.LabUp", "NodeService.CreateNodeToken", "NodeService.RevokeNode",
+		"DayService.CloseDay", "EvidenceService.Pack", "DayService.CloseDayWithBackup", "CatalogService.SaveTopology", "CatalogService.SaveProfile", "CatalogService.CheckProtocol", "FleetService.StartPreflight", "LabService.LabUp", "NodeService.CreateNodeToken", "NodeService.RevokeNode",
 		"TrustService.ApproveDriver", "TrustService.RotateSigningKey", "AccessService.AddUser", "AccessService.Login", "AccessService.CreateToken",
 	} {
 		require.True(t, logged[action], "the log has no %s", action)

@@ -168,6 +168,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	}
 	if cfg.DataDir != "" {
 		services.DayFolder, services.Backup = filepath.Join(cfg.DataDir, "closed-day"), backupOf(cfg, keys)
+		services.EvidenceFolder = filepath.Join(cfg.DataDir, "evidence")
 	}
 	s.hosts = s.openHosts(cfg)
 	s.serve(s.routes(cfg, services, m))

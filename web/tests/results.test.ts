@@ -224,6 +224,14 @@ test("the paper's figure shows every treatment, and the view is in the URL", asy
   const text = report.content.toString()
   expect(text).toMatch(/^<!doctype html>/i)
   expect(text).toContain(ids[0]!)
+  // The evidence is of the whole campaign.
+  await again.getByRole('button', { name: 'Evidence', exact: true }).click()
+  const bag = await saved(again, () => again.getByRole('button', { name: 'Pack the evidence' }).click())
+  expect(bag.name).toBe(`linktrial-${ids[0]}-evidence.zip`)
+  expect(bag.content.subarray(0, 2).toString()).toBe('PK')
+  await again.getByText('✓ Packed and signed').waitFor()
+  await clean(again)
+  await again.getByRole('button', { name: 'Done' }).click()
   for (const theme of ['dark', 'sun']) {
     const p = await s.open(`/results?ids=${ids[0]}`, { theme })
     await drawn(p)

@@ -90,7 +90,7 @@ func closeDay(ctx context.Context, base, date, zone string, backup bool, out str
 	if err != nil {
 		return nil, client.Error(base, err)
 	}
-	if err := fetchDay(ctx, h, base, last.Key, file); err != nil {
+	if err := fetchArchive(ctx, h, base, day.DownloadPath, last.Key, file); err != nil {
 		return nil, err
 	}
 	return last, file.Commit()
@@ -134,9 +134,9 @@ func ofDay(last *linktrialv1.DayProgress, err error) (*linktrialv1.DayProgress, 
 	return last, err
 }
 
-// fetchDay reads an archive.
-func fetchDay(ctx context.Context, h *http.Client, base, key string, to io.Writer) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+day.DownloadPath+"?key="+url.QueryEscape(key), http.NoBody)
+// fetchArchive reads an archive that the orchestrator has made.
+func fetchArchive(ctx context.Context, h *http.Client, base, from, key string, to io.Writer) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+from+"?key="+url.QueryEscape(key), http.NoBody)
 	if err != nil {
 		return err
 	}

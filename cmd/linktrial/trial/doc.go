@@ -10,5 +10,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(s *setting.Settings) []*cobra.Command {
-	return []*cobra.Command{newPlan(s), newRun(s), newResults(s), newReport(s), newImport(s), newAuditRun(s), newDay(s), newMeasure(s), newCompare(s), newNodes(s), newProfiles(s), newPreflight(s), newTelemetry(s), newTopology(s)}
+	return []*cobra.Command{newPlan(s), newRun(s), newResults(s), newReport(s), newEvidence(s), newImport(s), newAuditRun(s), newDay(s), newMeasure(s), newCompare(s), newNodes(s), newProfiles(s), newPreflight(s), newTelemetry(s), newTopology(s)}
 }

@@ -3,7 +3,6 @@ package day
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,13 +19,14 @@ import (
 	"linktrial/orchestrator/report/audit"
 	"linktrial/orchestrator/rpc/auditing"
 	"linktrial/orchestrator/rpc/rpcdb"
+	"linktrial/orchestrator/rpc/shelf"
 	"linktrial/orchestrator/store"
 )
 
 const (
 	// firstFindings is how many findings of a run the summary has; all are in audit.json.
 	firstFindings = 5
-	// Work beside that for each trial, in units of [progress]: what a run and a campaign
+	// Work beside that for each trial, in units of [shelf.Progress]: what a run and a campaign
 	// take however small they are, and a backup.
 	runUnits, campaignUnits, backupUnits = 5, 40, 100
 	exportPart                           = 2 // units of exports for each trial
@@ -37,8 +37,8 @@ type closing struct {
 	cfg      Config
 	span     span
 	backup   bool
-	shelf    *shelf
-	progress *progress
+	shelf    *shelf.Shelf
+	progress *shelf.Progress
 	archive  *archive
 	summary  *linktrialv1.DaySummary
 	formats  []*linktrialv1.Format // of which there are files in the archive
@@ -49,14 +49,11 @@ func (c *closing) stem() string { return "linktrial-day-" + c.span.date }
 
 // run makes the archive. Its error is that there is none; parts that fail are in the summary.
 func (c *closing) run(ctx context.Context) (at string, bytes int64, err error) {
-	if err := c.shelf.clear(); err != nil {
-		return "", 0, err
-	}
 	runs, ended, err := c.look(ctx)
 	if err != nil {
 		return "", 0, err
 	}
-	at = filepath.Join(c.shelf.folder, c.stem()+".zip")
+	at = filepath.Join(c.shelf.Folder(), c.stem()+".zip")
 	if c.archive, err = newArchive(at, c.stem(), c.cfg.Now()); err != nil {
 		return "", 0, err
 	}
@@ -67,12 +64,12 @@ func (c *closing) run(ctx context.Context) (at string, bytes int64, err error) {
 		}
 	}
 	if c.backup {
-		c.progress.begin(backupUnits, "backup of the orchestrator")
+		c.progress.Begin(backupUnits, "backup of the orchestrator")
 		if err := c.addBackup(ctx); err != nil {
 			return "", 0, err
 		}
 	}
-	c.progress.begin(0, "writing the archive")
+	c.progress.Begin(0, "writing the archive")
 	if err := c.addSummary(); err != nil {
 		return "", 0, err
 	}
@@ -110,7 +107,7 @@ func (c *closing) look(ctx context.Context) (runs map[string][]rpcdb.RunsOfCampa
 	if c.backup {
 		units += backupUnits
 	}
-	c.progress.plan(units)
+	c.progress.Plan(units)
 	return runs, ended, err
 }
 
@@ -148,12 +145,12 @@ func nameOf(name, plan string) string {
 func (c *closing) addCampaign(ctx context.Context, e *rpcdb.CampaignsEndedRow, runs []rpcdb.RunsOfCampaignsRow) error {
 	x := &linktrialv1.DayCampaign{Id: e.ID, Name: e.Name, Plan: e.Plan, Ended: timestamppb.New(e.EndedAt)}
 	c.summary.Campaigns = append(c.summary.Campaigns, x)
-	dir, err := c.shelf.scrap(e.ID)
+	dir, err := c.shelf.Scrap(e.ID)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	c.progress.begin(campaignUnits+exportPart*float64(e.Trials), "exporting "+nameOf(e.Name, e.Plan))
+	c.progress.Begin(campaignUnits+exportPart*float64(e.Trials), "exporting "+nameOf(e.Name, e.Plan))
 	files, err := c.export(ctx, x, dir)
 	if err != nil {
 		return err
@@ -161,7 +158,7 @@ func (c *closing) addCampaign(ctx context.Context, e *rpcdb.CampaignsEndedRow, r
 	reports := []*audit.Report{}
 	for i := range runs {
 		r := &runs[i]
-		c.progress.begin(runUnits+float64(r.Trials), "auditing run "+r.ID)
+		c.progress.Begin(runUnits+float64(r.Trials), "auditing run "+r.ID)
 		row := &linktrialv1.DayRun{Id: r.ID, Radio: r.Radio, Topology: r.Topology, State: r.State}
 		x.Runs = append(x.Runs, row)
 		report, err := c.audit(ctx, r.ID, dir, files)
@@ -229,68 +226,27 @@ func (c *closing) export(ctx context.Context, x *linktrialv1.DayCampaign, dir st
 		return nil, nil
 	}
 	formats := slices.DeleteFunc(there.Msg.Formats, func(f *linktrialv1.Format) bool { return f.OnScreen || f.Document })
-	for i, f := range formats {
-		for part, parts := 1, 1; part <= parts; part++ {
-			name := f.Name
-			if part > 1 {
-				name = fmt.Sprintf("%s:%d", f.Name, part)
-			}
-			var file string
-			file, parts, err = c.exportFile(ctx, x.Id, name, dir)
-			switch {
-			case ctx.Err() != nil:
-				return nil, ctx.Err()
-			case err != nil && f.MayBeMissing && connect.CodeOf(err) == connect.CodeNotFound:
-			case err != nil:
-				x.Failures = append(x.Failures, f.FileName+": "+c.explain(ctx, "export of "+name+" of campaign "+x.Id, err))
-			default:
-				if err := c.archive.addFile(x.Id+"/results/"+file, filepath.Join(dir, file), false); err != nil {
-					return nil, err
-				}
-				x.Files++
-				files = append(files, file)
-				if !slices.ContainsFunc(c.formats, func(o *linktrialv1.Format) bool { return o.Name == f.Name }) {
-					c.formats = append(c.formats, f)
-				}
-			}
+	err = shelf.Export(ctx, c.cfg.Results, x.Id, dir, formats, func(e shelf.Exported, done float64) error {
+		c.progress.Tell(done)
+		if e.Err != nil {
+			x.Failures = append(x.Failures, e.Format.FileName+": "+c.explain(ctx, "export of "+e.Name+" of campaign "+x.Id, e.Err))
+			return nil
 		}
-		c.progress.tell(float64(i+1) / float64(len(formats)))
-	}
-	return files, nil
-}
-
-// exportFile writes one file, and returns its name and of how many parts it is one.
-func (c *closing) exportFile(ctx context.Context, campaign, format, dir string) (name string, parts int, err error) {
-	var out *os.File
-	defer func() {
-		if out != nil {
-			err = errors.Join(err, out.Close())
+		x.Files++
+		files = append(files, e.File)
+		if !slices.ContainsFunc(c.formats, func(o *linktrialv1.Format) bool { return o.Name == e.Format.Name }) {
+			c.formats = append(c.formats, e.Format)
 		}
-	}()
-	err = c.cfg.Results.Export(ctx, &linktrialv1.ResultsRequest{RunId: campaign, Format: format}, func(m *linktrialv1.ResultsResponse) (err error) {
-		if out == nil {
-			if m.FileName == "" { // only how much is read
-				return nil
-			}
-			name, parts = filepath.Base(m.FileName), int(m.Parts)
-			if out, err = os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
-				return err
-			}
-		}
-		_, err = out.Write(m.Content)
-		return err
+		return c.archive.addFile(x.Id+"/results/"+e.File, filepath.Join(dir, e.File), false)
 	})
-	if err == nil && out == nil {
-		err = errors.New("there was no file")
-	}
-	return name, parts, err
+	return files, err
 }
 
 // addBackup adds a backup to the archive. One that cannot be made is in the summary.
 func (c *closing) addBackup(ctx context.Context) error {
 	b := &linktrialv1.DayBackup{}
 	c.summary.Backup = b
-	at := filepath.Join(c.shelf.folder, backupName(c.span))
+	at := filepath.Join(c.shelf.Folder(), backupName(c.span))
 	defer func() { _ = os.Remove(at) }() // else with the next archive
 	fingerprint, err := c.cfg.Backup(ctx, at)
 	var st os.FileInfo

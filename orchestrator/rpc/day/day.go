@@ -11,23 +11,19 @@ import (
 	"connectrpc.com/connect"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
-	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/rpc/auditing"
 	"linktrial/orchestrator/rpc/reply"
+	"linktrial/orchestrator/rpc/shelf"
 	"linktrial/orchestrator/store"
 )
 
 // DownloadPath is where archives are fetched from.
 const DownloadPath = "/download/day"
 
-// tellEvery is how often a caller hears how much is done.
-const tellEvery = time.Second
-
 // Results is what is asked of ResultService.
 type Results interface {
 	auditing.Results
-	ListFormats(context.Context, *connect.Request[linktrialv1.ListFormatsRequest]) (*connect.Response[linktrialv1.ListFormatsResponse], error)
-	Export(ctx context.Context, m *linktrialv1.ResultsRequest, send func(*linktrialv1.ResultsResponse) error) error
+	shelf.Results
 }
 
 // Config is what a day is closed with.
@@ -49,8 +45,7 @@ type Config struct {
 // Service is DayService.
 type Service struct {
 	cfg   Config
-	shelf *shelf
-	busy  chan struct{} // has one while a day is closed
+	shelf *shelf.Shelf
 }
 
 // New is the service. It removes what an earlier process left in its folder.
@@ -61,11 +56,9 @@ func New(cfg Config) *Service {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{cfg: cfg, shelf: &shelf{folder: cfg.Folder}, busy: make(chan struct{}, 1)}
-	if cfg.Folder != "" {
-		if err := s.shelf.clear(); err != nil {
-			cfg.Logger.Warn("the folder for archives of days cannot be used", "error", err)
-		}
+	s := &Service{cfg: cfg, shelf: shelf.New(cfg.Folder, "archive of a day", "close the day again")}
+	if err := s.shelf.Clear(); err != nil {
+		cfg.Logger.Warn("the folder for archives of days cannot be used", "error", err)
 	}
 	return s
 }
@@ -92,63 +85,26 @@ func (s *Service) close(ctx context.Context, date, zone string, backup bool, sen
 	if err != nil {
 		return connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	if s.cfg.Folder == "" {
-		return connect.NewError(connect.CodeFailedPrecondition, errors.New("this orchestrator has no data folder, in which the archive of a day is made"))
-	}
-	select {
-	case s.busy <- struct{}{}:
-		defer func() { <-s.busy }()
-	default:
-		return connect.NewError(connect.CodeFailedPrecondition, errors.New("a day is being closed now, by somebody else or in another window: wait until that is done"))
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c := &closing{cfg: s.cfg, span: sp, backup: backup, shelf: s.shelf, progress: newProgress(s.cfg.Now)}
+	c := &closing{cfg: s.cfg, span: sp, backup: backup, shelf: s.shelf, progress: shelf.NewProgress(s.cfg.Now)}
 	var at string
 	var bytes int64
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		at, bytes, err = c.run(ctx)
-	}()
-	if stopped := s.follow(ended, c.progress, send); stopped != nil {
-		cancel()
-		<-ended
-		s.drop()
-		return stopped
-	}
+	err = s.shelf.Work(ctx, shelf.Call{
+		Progress: c.progress, Logger: s.cfg.Logger, Stopping: s.cfg.Stopping, Name: "close day",
+		Busy: "a day is being closed now, by somebody else or in another window: wait until that is done",
+		Run: func(ctx context.Context) (err error) {
+			at, bytes, err = c.run(ctx)
+			return err
+		},
+		Tell: func(p shelf.State) error {
+			return send(&linktrialv1.DayProgress{Doing: p.Doing, Done: p.Done, SecondsLeft: p.SecondsLeft})
+		},
+	})
 	if err != nil {
-		s.drop()
-		return reply.Told(ctx, s.cfg.Logger, "close day", err)
+		return err
 	}
 	m := &linktrialv1.DayProgress{Doing: "done", Done: 1, Summary: c.summary, FileName: c.stem() + ".zip", Bytes: bytes}
-	m.Key = s.shelf.keep(at, m.FileName)
+	m.Key = s.shelf.Keep(at, m.FileName)
 	return send(m)
-}
-
-// follow tells of the progress until the work has ended. The error is why it should end.
-func (s *Service) follow(ended <-chan struct{}, p *progress, send func(*linktrialv1.DayProgress) error) error {
-	tick := time.NewTicker(tellEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ended:
-			return nil
-		case <-s.cfg.Stopping:
-			return nodes.ErrStopping
-		case <-tick.C:
-			if err := send(p.message()); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// drop removes what was made of an archive that is not finished.
-func (s *Service) drop() {
-	if err := s.shelf.clear(); err != nil {
-		s.cfg.Logger.Warn("the unfinished archive of a day could not be removed", "error", err)
-	}
 }
 
 // explain is an error as the summary has it: that of a part, whose caller gets the rest.

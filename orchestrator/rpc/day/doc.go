@@ -3,7 +3,7 @@
 // the results as their service exports them. Goes out: a summary, and an archive on disk
 // that is sent as a file.
 //
-// Its files, from the bottom up: span.go (which moments a day has), progress.go (how much is
-// done, and how long the rest takes), archive.go (the file, and until when it is kept),
+// Its files, from the bottom up: span.go (which moments a day has), archive.go (the file),
 // readme.go (what the archive says of itself), closing.go (the work), day.go (the service).
+// Where the archive is kept until it is fetched is in rpc/shelf.
 package day

@@ -35,28 +35,3 @@ func TestSpanOf(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 	}
 }
-
-func TestProgress(t *testing.T) {
-	now := time.Date(2026, 11, 30, 18, 0, 0, 0, time.UTC)
-	p := newProgress(func() time.Time { return now })
-	require.Zero(t, p.message().Done, "it is not known how much there is")
-	p.plan(200)
-	p.begin(100, "first")
-	p.tell(0.5)
-	now = now.Add(2 * time.Second)
-	m := p.message()
-	require.Equal(t, "first", m.Doing)
-	require.InDelta(t, 0.25, m.Done, 1e-12)
-	require.Zero(t, m.SecondsLeft, "too early to estimate")
-	p.begin(60, "second")
-	now = now.Add(8 * time.Second)
-	m = p.message()
-	require.InDelta(t, 0.5, m.Done, 1e-12)
-	require.InDelta(t, 10, m.SecondsLeft, 1e-9, "half is done in 10 s")
-	p.tell(7)
-	require.InDelta(t, 0.8, p.message().Done, 1e-12, "a part has no more than all of itself")
-	p.begin(1000, "more than was planned")
-	p.tell(1)
-	require.InDelta(t, 1, p.message().Done, 1e-12)
-	require.Zero(t, p.message().SecondsLeft)
-}

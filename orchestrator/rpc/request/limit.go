@@ -42,6 +42,7 @@ var limits = map[string]map[string]int{
 	"ControlService":   usual("PauseRun", "ResumeRun", "AbortRun", "SkipTrial", "RepeatTrial", "ExcludeAttempt", "IncludeAttempt", "ContinueRun", "ListCommands"),
 	"DayService":       usual("CloseDay", "CloseDayWithBackup"),
 	"EnrolmentService": usual("Enrol", "Renew"),
+	"EvidenceService":  usual("Pack"),
 	"FleetService":     usual("StartPreflight", "GetPreflight", "Links", "ProposeRadio", "SetRadio", "RemoveRadio"),
 	"MeasureService":   usual("PreviewMeasurement", "StartMeasurement", "GetMeasurement", "ListMeasurements", "GetSeries", "ProposeComparison"),
 	"JoinService":      usual("OpenJoining", "GetJoining", "CloseJoining", "BeginJoin", "FinishJoin"),

@@ -57,6 +57,7 @@ var procedures = map[string]map[string]rule{
 	},
 	// A backup has the orchestrator's keys.
 	"DayService":       {"CloseDay": direct, "CloseDayWithBackup": manage},
+	"EvidenceService":  {"Pack": own}, // who may export results; it has nothing that pages do not show
 	"EnrolmentService": {"Enrol": node, "Renew": node},
 	"FleetService":     {"GetPreflight": see, "Links": see, "ProposeRadio": see, "StartPreflight": direct, "SetRadio": direct, "RemoveRadio": direct},
 	// Who joins has no login yet; the code is what it shows.

@@ -16,6 +16,7 @@ import (
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/filelock"
 	"linktrial/internal/signature"
+	"linktrial/internal/sshsig"
 )
 
 // Names in the folder of the key ring.
@@ -106,6 +107,15 @@ func (k *Keyring) SignBackup(manifest []byte) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return signature.SignBackup(k.private, manifest)
+}
+
+// SignEvidence signs what a bag of evidence has as ssh-keygen does, so that others check it
+// without Linktrial. It returns the key that it was signed with.
+func (k *Keyring) SignEvidence(content []byte) (armoured string, by signature.PublicKey, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	armoured, err = sshsig.Sign(k.private, sshsig.Evidence, content)
+	return armoured, signature.PublicOf(k.private), err
 }
 
 // SignAuditHead signs a head of the audit log.

@@ -51,6 +51,11 @@ func (t *Trust) SignAssignment(encoded []byte) signature.Signature {
 	return t.cfg.Keys.SignAssignment(encoded)
 }
 
+// SignEvidence is [Keyring.SignEvidence].
+func (t *Trust) SignEvidence(content []byte) (armoured string, by signature.PublicKey, err error) {
+	return t.cfg.Keys.SignEvidence(content)
+}
+
 // Rotate makes a new key, which signs sheets and assignments from now on. It returns all keys,
 // oldest first.
 func (t *Trust) Rotate() ([]signature.Endorsed, error) {

@@ -5,6 +5,7 @@ import { createConnectTransport } from '@connectrpc/connect-web'
 import { AccessService } from '@/gen/linktrial/v1/access_pb'
 import { CatalogService, LabService } from '@/gen/linktrial/v1/lab_pb'
 import { DayService } from '@/gen/linktrial/v1/day_pb'
+import { EvidenceService } from '@/gen/linktrial/v1/evidence_pb'
 import { ControlService } from '@/gen/linktrial/v1/control_pb'
 import { NodeService } from '@/gen/linktrial/v1/enrol_pb'
 import { FleetService } from '@/gen/linktrial/v1/fleet_pb'
@@ -107,6 +108,7 @@ const transport = createConnectTransport({
 export const access = createClient(AccessService, transport)
 export const operator = createClient(OperatorService, transport)
 export const days = createClient(DayService, transport)
+export const evidence = createClient(EvidenceService, transport)
 export const control = createClient(ControlService, transport)
 export const results = createClient(ResultService, transport)
 export const library = createClient(LibraryService, transport)

@@ -1,6 +1,5 @@
 // The end of a day: which day it is, and what the summary of a closed one says. Pure.
-import type { DayProgress, DayRun, DaySummary } from '@/gen/linktrial/v1/day_pb'
-import { wholeSeconds } from '@/lib/format'
+import type { DayRun, DaySummary } from '@/gen/linktrial/v1/day_pb'
 
 /** The date of a moment in a time zone, as 2026-11-30. */
 export function dateIn(zone: string, now: Date): string {
@@ -12,9 +11,6 @@ export function dateIn(zone: string, now: Date): string {
 
 /** The zones that are offered: the viewer's and UTC, each once. */
 export const zones = (own: string): string[] => [...new Set([own, 'UTC'].filter(Boolean))]
-
-/** Where the browser saves the archive from. */
-export const archiveAddress = (key: string): string => `/download/day?${new URLSearchParams({ key })}`
 
 const checks = (n: number, what: string) => `${n} ${n === 1 ? 'check' : 'checks'} ${what}`
 
@@ -48,9 +44,3 @@ export const dayIsWell = (s: DaySummary): boolean =>
   dayTroubles(s).length === 0 &&
   s.incomplete.length === 0 &&
   s.campaigns.every((c) => c.runs.every((r) => !r.failure && r.findings === 0))
-
-/** How far the work is, for people. */
-export function progressText(p: DayProgress): string {
-  const left = p.secondsLeft > 0 ? `, about ${wholeSeconds(Math.max(1, p.secondsLeft))} left` : ''
-  return `${p.doing || 'looking for what ended'}: ${Math.round(100 * p.done)} %${left}`
-}
