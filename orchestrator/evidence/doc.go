@@ -11,5 +11,11 @@
 //	bag.go      a BagIt folder in a ZIP file: names, digests, manifests, the signature
 //	crate.go    its RO-Crate metadata
 //	readme.go   what it says to people
+//	check.go    a stranger's bag is checked: the verdict, its checks and findings. A file each:
+//	            check_bag.go (BagIt, digests), check_signature.go, check_sheets.go,
+//	            check_journals.go, check_statements.go, check_contents.go
+//	rebuilt.go  what came of making the exported files again
+//	open.go     a stranger's bag is opened, within bounds: read_zip.go, read_folder.go,
+//	            read_names.go, read_manifest.go, read_index.go, read_journal.go
 //	layout.go   where what is in a bag, and evidence.json, which says it to programs
 package evidence

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -118,4 +119,36 @@ func KeptPath(address string) string {
 		return os.DevNull + "/none" // a service without a home folder keeps none
 	}
 	return filepath.Join(dir, "linktrial", "authorities", strings.NewReplacer(":", "_", "/", "_").Replace(address)+".crt")
+}
+
+// KeptAuthorities returns the authorities that this machine trusts: those of 'linktrial
+// trust', and of orchestrators on this machine.
+func (t Trust) KeptAuthorities() ([]*x509.Certificate, error) {
+	kept, err := filepath.Glob(KeptPath("*"))
+	if err != nil {
+		return nil, fmt.Errorf("trusted authorities: %w", err)
+	}
+	for _, dir := range t.Folders() {
+		kept = append(kept, filepath.Join(dir, authority.Folder, "ca.crt"))
+	}
+	var out []*x509.Certificate
+	for _, path := range kept {
+		b, err := inputfile.Read(path, maxAuthorities)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("trusted authorities: %w", err)
+		}
+		block, _ := pem.Decode(b)
+		if block == nil {
+			return nil, fmt.Errorf("trusted authorities: %s: expected a CERTIFICATE in PEM, found none", path)
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("trusted authorities: %s: %w", path, err)
+		}
+		out = append(out, cert)
+	}
+	return out, nil
 }

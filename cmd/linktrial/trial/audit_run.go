@@ -108,17 +108,25 @@ func PrintAudit(out io.Writer, reports []*audit.Report) error {
 			fmt.Fprintln(out)
 		}
 		fmt.Fprintf(out, "run %s\n", r.Run)
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "CHECK\tRESULT\tLOOKED AT\tFINDINGS")
-		for _, c := range r.Checks {
-			fmt.Fprintf(w, "%s\t%s\t%d %s\t%d\n", c.Code, c.State, c.Objects, c.Unit, len(c.Findings)+c.More)
-		}
-		if err := w.Flush(); err != nil {
+		if err := printChecks(out, r.Checks); err != nil {
 			return err
 		}
-		for _, c := range r.Checks {
-			printCheck(out, c)
-		}
+	}
+	return nil
+}
+
+// printChecks prints a table of checks, and findings below it.
+func printChecks(out io.Writer, checks []*audit.Check) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CHECK\tRESULT\tLOOKED AT\tFINDINGS")
+	for _, c := range checks {
+		fmt.Fprintf(w, "%s\t%s\t%d %s\t%d\n", c.Code, c.State, c.Objects, c.Unit, len(c.Findings)+c.More)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, c := range checks {
+		printCheck(out, c)
 	}
 	return nil
 }

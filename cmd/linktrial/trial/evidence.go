@@ -30,7 +30,7 @@ func newEvidence(s *setting.Settings) *cobra.Command {
 what people commanded and marked, results and report, in one signed file (docs/evidence.md).`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(newEvidencePack(s))
+	cmd.AddCommand(newEvidencePack(s), newEvidenceVerify(s), newEvidenceImport(s))
 	return cmd
 }
 
