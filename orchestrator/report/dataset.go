@@ -1,16 +1,13 @@
 package report
 
 import (
-	"fmt"
 	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
-	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
-	"linktrial/orchestrator/report/wording"
 	"linktrial/protocols/contract"
 )
 
@@ -29,6 +26,8 @@ type Dataset struct {
 	PublishedValues []plan.PublishedValue `json:"figures,omitempty"`
 	// Notes are sentences for people on what the reports leave out.
 	Notes []string `json:"notes,omitempty"`
+	// Words are what directors added to the report, at most one of each campaign.
+	Words []Words `json:"words,omitempty"`
 }
 
 // PublishedRow is a published result, matched to ours by the names that the
@@ -236,34 +235,4 @@ type Telemetry struct {
 	Minimum  float64 `json:"minimum"`
 	Mean     float64 `json:"mean"`
 	Maximum  float64 `json:"maximum"`
-}
-
-// Import is where results come from that another orchestrator measured.
-type Import struct {
-	Campaign string    `json:"campaign"`
-	Origin   string    `json:"origin,omitempty"` // whose they are, as the importing person said
-	File     string    `json:"file"`
-	SHA256   string    `json:"sha256"` // of the file
-	By       string    `json:"by,omitempty"`
-	At       time.Time `json:"at"` // when it was imported
-}
-
-// Text says where the results come from; of nil nothing: they were measured here.
-func (x *Import) Text() string {
-	if x == nil {
-		return ""
-	}
-	s := "imported from " + x.File
-	if x.Origin != "" {
-		s += " of " + x.Origin
-	}
-	if x.By != "" {
-		s += " by " + x.By
-	}
-	return wording.Clean(s + ", " + unit.Moment(x.At))
-}
-
-// note is what ends a report for people.
-func (x *Import) note() string {
-	return fmt.Sprintf("Campaign %s was %s: another orchestrator measured it. SHA-256 of the file: %s.", x.Campaign, x.Text(), x.SHA256)
 }

@@ -42,6 +42,11 @@ func ReadImport(b []byte) (*Dataset, error) {
 	case !ds.Complete:
 		return nil, fmt.Errorf("campaign %s had not ended when it was exported: expected an export from after its end", ds.Campaign)
 	}
+	for i := range ds.Words {
+		if w := &ds.Words[i]; w.Campaign != ds.Campaign || w.Imported != nil {
+			return nil, fmt.Errorf("words of campaign %q, expected those of campaign %s, as its orchestrator exported them", wording.Clip(wording.Clean(w.Campaign), 40), ds.Campaign)
+		}
+	}
 	seen := map[string]bool{}
 	for i := range ds.Runs {
 		r := &ds.Runs[i]

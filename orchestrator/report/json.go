@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"linktrial/orchestrator/report/wording"
 )
 
 // JSONFormat is the version of the JSON export. Fields may be added within a
@@ -174,7 +176,26 @@ func ReadJSON(b []byte) (*Dataset, error) {
 	for i, note := range d.Dataset.Notes {
 		d.Dataset.Notes[i] = earlierWords.Replace(note)
 	}
+	if err := checkAllWords(d.Dataset.Words); err != nil {
+		return nil, err
+	}
 	return d.Dataset, nil
+}
+
+// checkAllWords checks what directors added: pages and reports show it as it is.
+func checkAllWords(all []Words) error {
+	seen := map[string]bool{}
+	for i := range all {
+		w := &all[i]
+		if err := w.Check(); err != nil {
+			return fmt.Errorf("results: words of campaign %q: %s", wording.Clip(w.Campaign, 40), err.Error())
+		}
+		if seen[w.Campaign] {
+			return fmt.Errorf("results: words of campaign %q are in the file twice", wording.Clip(w.Campaign, 40))
+		}
+		seen[w.Campaign] = true
+	}
+	return nil
 }
 
 // earlierWords brings sentences of exports that earlier versions made, which called a value a

@@ -35,6 +35,7 @@ func Merge(all []*Dataset) *Dataset {
 		out.Published = addAll(out.Published, ds.Published, sameRow)
 		out.PublishedValues = addAll(out.PublishedValues, ds.PublishedValues, sameValue)
 		out.Notes = addAll(out.Notes, ds.Notes, func(a, b string) bool { return a == b })
+		out.Words = addAll(out.Words, ds.Words, func(a, b Words) bool { return a.Campaign == b.Campaign })
 	}
 	for _, ds := range all {
 		for i := range ds.Runs {

@@ -98,6 +98,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(operator, opts...))
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewResultServiceHandler(values, opts...))
+	mux.Handle(linktrialv1connect.NewReportServiceHandler(values, opts...))
 	mux.HandleFunc("GET "+results.DownloadPath, values.Download)
 	mux.Handle(linktrialv1connect.NewMeasureServiceHandler(measuring.New(measuring.Config{Store: cfg.Store, Catalog: cfg.Catalog, Launcher: cfg.Launcher, Nodes: cfg.Engine.Nodes.List, Campaigns: values, Problems: asProblems, Logger: cfg.Logger}), opts...))
 	ends := day.New(day.Config{Store: cfg.Store, Operator: operator, Results: values, Folder: cfg.DayFolder, Backup: cfg.Backup, Version: cfg.Version, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})

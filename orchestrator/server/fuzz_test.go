@@ -57,6 +57,7 @@ func FuzzLibraryService(f *testing.F)   { fuzzService(f, "LibraryService") }
 func FuzzMeasureService(f *testing.F)   { fuzzService(f, "MeasureService") }
 func FuzzNodeService(f *testing.F)      { fuzzService(f, "NodeService") }
 func FuzzOperatorService(f *testing.F)  { fuzzService(f, "OperatorService") }
+func FuzzReportService(f *testing.F)    { fuzzService(f, "ReportService") }
 func FuzzResultService(f *testing.F)    { fuzzService(f, "ResultService") }
 func FuzzTrustService(f *testing.F)     { fuzzService(f, "TrustService") }
 

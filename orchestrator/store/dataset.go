@@ -39,6 +39,9 @@ func (s *Store) Dataset(ctx context.Context, scope Scope, tell func(read, of int
 		if len(c.Caveats) > 0 {
 			ds.Notes = c.Caveats
 		}
+		if err := addWords(ctx, q, ds); err != nil {
+			return err
+		}
 		runs, err := q.CampaignOverview(ctx, c.ID)
 		if err != nil {
 			return err

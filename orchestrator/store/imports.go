@@ -64,6 +64,9 @@ func importedDataset(ctx context.Context, q *storedb.Queries, scope Scope) (*rep
 	for i := range ds.Runs {
 		ds.Runs[i].Imported = from
 	}
+	for i := range ds.Words {
+		ds.Words[i].Imported = from
+	}
 	return ds, nil
 }
 

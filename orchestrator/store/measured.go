@@ -17,9 +17,9 @@ import (
 
 // Measured is runs as figures and tables are made from them.
 type Measured struct {
-	// Dataset is what [Store.Dataset] gives, but for what only exports show:
-	// logs, provenance, clocks and the radio's counters. Every value of a table
-	// that is made of it is the same.
+	// Dataset is what [Store.Dataset] gives, but for what only exports show: logs,
+	// provenance, clocks, the radio's counters, and of own campaigns the words of
+	// directors. Every value of a table that is made of it is the same.
 	Dataset report.Dataset
 	Heads   []Head // of its runs
 }

@@ -31,7 +31,9 @@ runs, one is started on the data folder for as long as the command lasts.`,
 		Example: `  linktrial report
   linktrial report m4t7xk2p --out report.pdf
   linktrial report m4t7xk2p h8w3rnbz --out both.html    # two campaigns in one report
-  linktrial report m4t7xk2p --leave-out udt,sctp --reference haul`,
+  linktrial report m4t7xk2p --leave-out udt,sctp --reference haul
+  linktrial report words m4t7xk2p --show                # your own words in it`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			format, err := documentFormat(out)
@@ -66,6 +68,7 @@ runs, one is started on the data folder for as long as the command lasts.`,
 	f.StringVar(&out, "out", "", "the file to write, .html or .pdf (default: report-CAMPAIGN.html in this folder)")
 	f.StringVar(&q.Reference, "reference", "", "treatment that the others are compared with (default: the first of each run)")
 	f.StringSliceVar(&q.LeaveOut, "leave-out", nil, "treatments that the report does not have, separated by commas; statistics and conclusions stay those of all")
+	cmd.AddCommand(newReportWords(s))
 	return cmd
 }
 

@@ -6,8 +6,8 @@ import (
 	"linktrial/orchestrator/report"
 )
 
-// chapters are the parts of a report, in order. Each gives its sections, the chapter first;
-// none: the results have nothing for it.
+// chapters make those of [report.Chapters], in that order. Each gives its sections, the
+// chapter first; none: the results have nothing for it.
 var chapters = []func(*report.Analysis) ([]Section, error){
 	conclusion, conditions, method, results, comparisons, published, anomalies, definitions, appendix, provenance,
 }
@@ -16,12 +16,13 @@ var chapters = []func(*report.Analysis) ([]Section, error){
 // cannot be made.
 func Of(v *report.Analysis) (*Document, error) {
 	d := titled(v)
-	for _, chapter := range chapters {
+	d.Sections = summaries(v)
+	for i, chapter := range chapters {
 		sections, err := chapter(v)
 		if err != nil {
 			return nil, fmt.Errorf("report of %s: %w", v.Dataset.Campaign, err)
 		}
-		d.Sections = append(d.Sections, sections...)
+		d.Sections = append(d.Sections, remarked(v, report.Chapters[i], sections)...)
 	}
 	d.number()
 	return d, nil

@@ -14,12 +14,13 @@ import (
 
 // typed is a document with the text in every field that may have what people typed.
 func typed(text string, svg []byte) *Document {
-	d := &Document{Title: text, Subtitle: text, Running: text, Partial: text, Sections: []Section{
+	d := &Document{Title: text, Subtitle: text, Author: text, Claim: text, Running: text, Partial: text, Sections: []Section{
 		{ID: "one", Title: text, Level: 1, Blocks: []Block{
 			paragraph(text), list(text), facts(Fact{Name: text, Value: text}, Fact{Name: text, Value: text, Mono: true}),
 			tableBlock(&Table{Caption: text, Heads: [][]Head{{{Text: text, Span: 2}}, {{Text: text}, {Text: text}}}, Columns: []Column{{}, {Number: true, Mono: true}},
 				Rows: []Row{{Cells: []string{text, text}, Group: true}}, Notes: []string{text}}),
 			figureBlock(&Figure{Caption: text, Alt: text, SVG: svg}),
+			{Words: &Words{Head: text, Paragraphs: []string{text, text}, Source: text}},
 		}},
 		{ID: "two", Title: text, Level: 2},
 	}}

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"iter"
+	"slices"
 )
 
 //go:embed report.html.tmpl
@@ -92,6 +93,13 @@ func sectionOf(of *Section) (*htmlSection, error) {
 		}
 	}
 	return s, nil
+}
+
+// hasWords reports whether a director wrote something of it.
+func (p *htmlPage) hasWords() bool {
+	return p.Claim != "" || slices.ContainsFunc(p.Sections, func(s Section) bool {
+		return slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Words != nil })
+	})
 }
 
 // tables are those of all sections.

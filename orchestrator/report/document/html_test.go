@@ -62,7 +62,7 @@ func textOf(n *html.Node) string {
 // What elements and attributes a page has: neither runs or loads anything.
 var (
 	pageElements = strings.Fields(`html head meta title link style body a p strong header h1 div table caption thead tbody tr th td nav h2 h3 ol ul li
-		span main section dl dt dd figure figcaption b ` + strings.Join(drawingElements, " "))
+		span main section blockquote footer dl dt dd figure figcaption b ` + strings.Join(drawingElements, " "))
 	pageAttributes = append(strings.Fields(`lang charset http-equiv content name rel href class id aria-hidden aria-label aria-labelledby role scope
 		colspan tabindex`), drawingAttributes...)
 )

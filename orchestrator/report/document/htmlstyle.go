@@ -13,14 +13,22 @@ import (
 //go:embed report.css
 var style string
 
+// wordsStyle is the style of what directors wrote.
+//
+//go:embed words.css
+var wordsStyle string
+
 // longestLine is how much of a line in a page's margin is shown, in characters: two lines.
 const longestLine = 240
 
-// styleOf is the whole style of a page: report.css, the lines in the margins of printed pages
+// styleOf is the whole style of a page: report.css, words.css where directors wrote something, the lines in the margins of printed pages
 // (CSS Paged Media 3, 4.2), and a rule for every column that some table has of numbers or digests.
 func styleOf(p *htmlPage) string {
 	var b strings.Builder
 	b.WriteString(style)
+	if p.hasWords() {
+		b.WriteString(wordsStyle)
+	}
 	fmt.Fprintf(&b, "@page {\n  @top-left { content: %s; }\n", cssString(wording.Clip(p.Running, longestLine)))
 	if p.Partial != "" {
 		fmt.Fprintf(&b, "  @bottom-left { content: %s; }\n", cssString(wording.Clip(p.Partial, longestLine)))

@@ -4,6 +4,10 @@ package document
 type Document struct {
 	Title    string
 	Subtitle string // of which campaigns it is
+	// Author is who wrote the report, as the director says; empty: she does not.
+	Author string
+	// Claim says whose words title and author are; empty: Linktrial's.
+	Claim string
 	// Running is a line on every page: plan, campaign, and where it was measured.
 	Running string
 	// Partial is a sentence on every page of a report of what has not ended; empty: it has.
@@ -27,6 +31,14 @@ type Block struct {
 	Facts     []Fact
 	Table     *Table
 	Figure    *Figure
+	Words     *Words
+}
+
+// Words are a director's own, set apart from what was computed.
+type Words struct {
+	Head       string // of which campaign; empty: of the report's
+	Paragraphs []string
+	Source     string // whose words they are, and that they are not computed
 }
 
 // Fact is a line of a list of names and values.

@@ -24,5 +24,8 @@ func titled(v *report.Analysis) *Document {
 	if !ds.Complete || slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Partial }) {
 		d.Partial = "Not the whole campaign: runs of it were still under way, or did not come to their end."
 	}
+	if w := ownWords(ds); w != nil {
+		d.claim(w)
+	}
 	return d
 }

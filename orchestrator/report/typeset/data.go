@@ -14,6 +14,8 @@ type page struct {
 	Name     string    `json:"name"` // the title as one string
 	Title    any       `json:"title"`
 	Subtitle any       `json:"subtitle"`
+	Author   any       `json:"author"`
+	Claim    any       `json:"claim"`
 	Running  any       `json:"running"` // of every page's head, and so clipped
 	Partial  any       `json:"partial"`
 	Warning  any       `json:"warning"` // Partial, for every page's head
@@ -31,6 +33,13 @@ type section struct {
 type paragraph struct {
 	Kind string `json:"kind"`
 	Text any    `json:"text"`
+}
+
+type words struct {
+	Kind       string `json:"kind"`
+	Head       any    `json:"head"`
+	Paragraphs []any  `json:"paragraphs"`
+	Source     any    `json:"source"`
 }
 
 type list struct {
@@ -56,7 +65,7 @@ const mostInHead = 180
 func dataOf(d *document.Document) (map[string][]byte, error) {
 	s := &setter{plainly: cellsOf(d) > mostCells}
 	title := cmp.Or(d.Title, "A report") // a PDF/UA has one
-	p := page{Name: s.plain(title), Title: s.text(title), Subtitle: s.text(d.Subtitle), Running: s.text(wording.ClipMiddle(d.Running, mostInHead)), Partial: s.text(d.Partial),
+	p := page{Name: s.plain(title), Title: s.text(title), Subtitle: s.text(d.Subtitle), Author: s.text(d.Author), Claim: s.text(d.Claim), Running: s.text(wording.ClipMiddle(d.Running, mostInHead)), Partial: s.text(d.Partial),
 		Warning: s.text(wording.Clip(d.Partial, mostInHead)), Sections: []section{}}
 	files := map[string][]byte{}
 	for _, of := range d.Sections {
@@ -73,6 +82,8 @@ func dataOf(d *document.Document) (map[string][]byte, error) {
 				one.Blocks = append(one.Blocks, s.facts(b.Facts))
 			case len(b.List) > 0:
 				one.Blocks = append(one.Blocks, list{"list", s.texts(b.List)})
+			case b.Words != nil:
+				one.Blocks = append(one.Blocks, words{"words", s.text(b.Words.Head), s.texts(b.Words.Paragraphs), s.text(b.Words.Source)})
 			case b.Paragraph != "":
 				one.Blocks = append(one.Blocks, paragraph{"paragraph", s.text(b.Paragraph)})
 			}

@@ -25,8 +25,9 @@ func sample(t *testing.T, text string) *document.Document {
 		Notes: []string{text}}
 	wide := trials(60, 14)
 	wide.Number, wide.Heads[0][0].Text, wide.Rows[3].Cells[2] = 2, text, text
-	return &document.Document{Title: text, Subtitle: text, Running: text, Partial: text, Sections: []document.Section{
-		{ID: "conclusion", Title: text, Level: 1, Number: "1", Blocks: []document.Block{{Paragraph: text}, {List: []string{text, "second"}}}},
+	return &document.Document{Title: text, Subtitle: text, Author: text, Claim: text, Running: text, Partial: text, Sections: []document.Section{
+		{ID: "conclusion", Title: text, Level: 1, Number: "1", Blocks: []document.Block{{Paragraph: text}, {List: []string{text, "second"}},
+			{Words: &document.Words{Head: text, Paragraphs: []string{text, "third"}, Source: "Words of " + text}}}},
 		{ID: "provenance", Title: "Provenance", Level: 1, Number: "2", Blocks: []document.Block{{Facts: []document.Fact{{Name: text, Value: text}, {Name: "Sheet", Value: digest, Mono: true}, {Name: text, Value: text, Mono: true}}}}},
 		{ID: "results", Title: text, Level: 2, Number: "2.1", Blocks: []document.Block{{Table: narrow}, {Figure: &document.Figure{Number: 1, Caption: text, Alt: text, SVG: svg}}, {Table: wide}}},
 		{ID: "appendix", Title: "Every trial", Level: 1, Number: "3", Blocks: []document.Block{{Table: trials(120, 8)}}},

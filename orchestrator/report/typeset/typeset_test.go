@@ -81,7 +81,7 @@ func TestContents(t *testing.T) {
 	d := sample(t, "Text")
 	d.Title, d.Running, d.Partial = "Field trial", "plan · campaign 7", "Not the whole campaign."
 	text := textOf(t, set(t, d))
-	for _, part := range []string{"Prepared", "Reviewed", "Approved", "Signature", "Contents", "1Text", "2.1Text", "3Everytrial", "Table1.Text", "Table2.", "Figure1.Text", digest, "second", "1234.5"} {
+	for _, part := range []string{"Prepared", "Reviewed", "Approved", "Signature", "Contents", "1Text", "2.1Text", "3Everytrial", "Table1.Text", "Table2.", "Figure1.Text", digest, "second", "1234.5", "ByText", "third", "WordsofText"} {
 		require.Contains(t, text, part)
 	}
 	pages := regexp.MustCompile(`Page\d+of(\d+)`).FindAllStringSubmatch(text, -1)

@@ -23,6 +23,7 @@ const (
 	planLimit   = 1 << 20             // the largest plan that comes with the program has 15 KiB
 	importLimit = 64<<20 + usualLimit // report.MaxImport, and the names beside it
 	reportLimit = 256 << 10           // what an agent reports of its node, a text of maxReport for each driver or check
+	wordsLimit  = 1 << 20             // a summary and a remark on each chapter, in any script
 )
 
 // limits has every procedure of the API, with the bytes that its requests may have.
@@ -56,6 +57,9 @@ var limits = map[string]map[string]int{
 		"ExplainPlan":  planLimit,
 		"ExplainPower": planLimit,
 		"StartPlan":    planLimit,
+	}),
+	"ReportService": with(usual("GetWords"), map[string]int{
+		"SetWords": wordsLimit,
 	}),
 	"ResultService": with(usual("ListFormats", "ListCampaigns", "Summarize", "Sweep", "Series", "GetAttempt", "ListRecords", "ListImports", "RemoveImport"), map[string]int{
 		"ImportCampaign": importLimit,

@@ -23,6 +23,8 @@ const (
 	line kind = iota
 	// text may have several lines.
 	text
+	// passage is a text of several paragraphs, whose handler bounds its characters.
+	passage
 	// secret is hashed and never stored or shown: only its length is bounded.
 	secret
 	// report is what an agent found in files and in the output of programs. It is
@@ -33,17 +35,19 @@ const (
 
 // Bounds of a text in bytes, and of a list of texts in elements.
 const (
-	maxLine   = 1000
-	maxText   = 10_000
-	maxSecret = 4096
-	maxReport = 16 << 10
-	maxList   = 1000
+	maxLine    = 1000
+	maxText    = 10_000
+	maxPassage = 40_000 // a character has up to four bytes
+	maxSecret  = 4096
+	maxReport  = 16 << 10
+	maxList    = 1000
 )
 
 // kinds has every field that is not a [line], by its full name without the package.
 var kinds = map[protoreflect.FullName]kind{
 	"AbortRunRequest.reason": text, "AbortCampaignRequest.reason": text, "ExcludeAttemptRequest.reason": text,
 	"ApproveDriverRequest.reason": text, "RevokeNodeRequest.reason": text,
+	"SetWordsRequest.summary": passage, "SetWordsRequest.remarks": passage,
 
 	"LoginRequest.password": secret, "ChangePasswordRequest.current": secret, "ChangePasswordRequest.password": secret,
 	"AddUserRequest.password": secret, "BeginSecondFactorRequest.password": secret, "SetUserPasswordRequest.password": secret,
@@ -190,6 +194,8 @@ func one(k kind, name, s string) (string, error) {
 		bound = maxLine
 	case text:
 		bound = maxText
+	case passage:
+		bound = maxPassage
 	case secret:
 		bound = maxSecret
 	}
@@ -204,7 +210,7 @@ func one(k kind, name, s string) (string, error) {
 		return "", fmt.Errorf("%s is not valid UTF-8", name)
 	}
 	for i, r := range s {
-		if unicode.IsControl(r) && (k != text || !strings.ContainsRune("\n\t\r", r)) {
+		if unicode.IsControl(r) && (k != text && k != passage || !strings.ContainsRune("\n\t\r", r)) {
 			return "", fmt.Errorf("%s has the control character %U at byte %d: expected text without control characters", name, r, i)
 		}
 	}

@@ -76,6 +76,7 @@ var procedures = map[string]map[string]rule{
 		"CheckPlan": see, "ExplainPlan": see, "ExplainPower": see, "ListRuns": see, "GetRun": see, "Watch": see, "Results": see, "ListNodes": see, "ListProfiles": see,
 		"StartPlan": direct, "AbortCampaign": direct,
 	},
+	"ReportService": {"GetWords": see, "SetWords": direct},
 	"ResultService": {"ListCampaigns": see, "Summarize": see, "Sweep": see, "Series": see, "GetAttempt": see, "ListRecords": see, "ListFormats": see, "ListImports": see,
 		"ImportCampaign": direct, "RemoveImport": direct},
 	"TrustService": {

@@ -140,6 +140,17 @@ type Reception struct {
 	PacketsNs *int64
 }
 
+type ReportWord struct {
+	CampaignID string
+	Version    int32
+	Title      string
+	Author     string
+	Summary    string
+	Remarks    json.RawMessage
+	GivenBy    string
+	GivenAt    time.Time
+}
+
 type RunNode struct {
 	RunID                string
 	Role                 string

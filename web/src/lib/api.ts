@@ -13,6 +13,7 @@ import { JoinService } from '@/gen/linktrial/v1/join_pb'
 import { LibraryService } from '@/gen/linktrial/v1/library_pb'
 import { MeasureService } from '@/gen/linktrial/v1/measure_pb'
 import { OperatorService } from '@/gen/linktrial/v1/operator_pb'
+import { ReportService } from '@/gen/linktrial/v1/report_pb'
 import { ResultService } from '@/gen/linktrial/v1/result_pb'
 import { TrustService } from '@/gen/linktrial/v1/trust_pb'
 
@@ -111,6 +112,7 @@ export const days = createClient(DayService, transport)
 export const evidence = createClient(EvidenceService, transport)
 export const control = createClient(ControlService, transport)
 export const results = createClient(ResultService, transport)
+export const reports = createClient(ReportService, transport)
 export const library = createClient(LibraryService, transport)
 export const fleet = createClient(FleetService, transport)
 export const lab = createClient(LabService, transport)
