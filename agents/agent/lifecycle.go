@@ -54,6 +54,7 @@ func (r *run) once(ctx, ectx context.Context) (err error) {
 	delivered := make(chan bool, 1)
 	if r.node.session != nil {
 		r.delivery = r.node.session.NewDelivery(r.id, j, refused == nil && sheet.Control == runsheet.ControlInBand)
+		r.delivery.Sign(r.hash)
 		go func() { delivered <- r.delivery.Run(dctx, r.ended) }()
 	} else {
 		delivered <- false

@@ -26,6 +26,7 @@ import (
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/identity"
 	"linktrial/internal/inputfile"
+	"linktrial/internal/sshsig"
 )
 
 // Files in a node's state folder.
@@ -256,4 +257,13 @@ func keyPEM(key crypto.Signer) ([]byte, error) {
 		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// Sign signs bytes with the key of the certificate that new connections show, as
+// `ssh-keygen -Y sign` does.
+func (i *Identity) Sign(namespace string, content []byte) (string, error) {
+	i.mu.Lock()
+	key := i.key
+	i.mu.Unlock()
+	return sshsig.Sign(key, namespace, content)
 }

@@ -28,6 +28,8 @@ type Delivery struct {
 	cut bool
 	// full is the number of the window whose rest is too short for more of the journal.
 	full atomic.Int64
+	// sheetHash is of the run's sheet; empty: the journal is not to be signed.
+	sheetHash string
 }
 
 // NewDelivery prepares to deliver a journal. With in-band control it delivers
@@ -70,8 +72,8 @@ func (d *Delivery) Await(ctx context.Context) bool {
 	}
 }
 
-// Run delivers until everything is stored after ended was closed, and returns
-// true then, or until ctx ends.
+// Run delivers until everything is stored after ended was closed, and the node's statement
+// is answered where it is to sign ([Delivery.Sign]), and returns true then, or until ctx ends.
 func (d *Delivery) Run(ctx context.Context, ended <-chan struct{}) bool {
 	retry := newBackoff()
 	synced := time.Now()
@@ -94,7 +96,10 @@ func (d *Delivery) Run(ctx context.Context, ended <-chan struct{}) bool {
 		next := d.committed.Load() + 1
 		if d.known.Load() && next > d.j.Durable() || d.j.Durable() == 0 {
 			if over && d.committed.Load() >= d.j.Last() {
-				return true
+				if d.sign(ctx) {
+					return true
+				}
+				continue
 			}
 			d.idle(ctx, changed, ended, over)
 			continue

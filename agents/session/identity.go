@@ -72,6 +72,8 @@ const renewLimit = 30 * time.Second
 // anew with it.
 func (s *Session) Renew(ctx context.Context) error {
 	return s.do(ctx, renewLimit, func(ctx context.Context) error {
+		s.renewing.Lock()
+		defer s.renewing.Unlock()
 		if err := s.cfg.Identity.Renew(ctx, &http.Client{Transport: s.http}, s.cfg.URL); err != nil {
 			return err
 		}

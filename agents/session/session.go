@@ -87,6 +87,9 @@ type Session struct {
 	// has time asks for all of it. Of the goroutine of Run.
 	briefed bool
 	gate    *silence.Gate
+	// renewing is held while the certificate changes, and shared by calls that are signed
+	// with its key.
+	renewing sync.RWMutex
 
 	mu      sync.Mutex
 	pending context.CancelFunc // ends the poll that waits; nil: none does

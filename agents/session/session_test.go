@@ -46,6 +46,8 @@ type orchestrator struct {
 	polls       []*linktrialv1.PollRequest
 	deliveries  [][]int64 // numbers of their records
 	stall       func(call int) bool
+	statements  []*linktrialv1.DeliverRequest
+	take        func(call int) (bool, error) // of statements; nil: they are ignored
 
 	server *httptest.Server
 	conns  sync.Map
@@ -165,7 +167,15 @@ func (o *orchestrator) Deliver(ctx context.Context, r *connect.Request[linktrial
 	if o.loseAnswer != nil && o.loseAnswer(o.calls) {
 		return nil, connect.NewError(connect.CodeUnavailable, errors.New("stored, but the answer was lost"))
 	}
-	return connect.NewResponse(&linktrialv1.DeliverResponse{CommittedSeq: int64(len(have))}), nil
+	stored := false
+	if len(r.Msg.Statement) > 0 {
+		var err error
+		o.statements = append(o.statements, r.Msg)
+		if stored, err = o.take(len(o.statements)); err != nil {
+			return nil, err
+		}
+	}
+	return connect.NewResponse(&linktrialv1.DeliverResponse{CommittedSeq: int64(len(o.stored[r.Msg.RunId])), StatementStored: stored}), nil
 }
 
 func (o *orchestrator) Clock(context.Context, *connect.Request[linktrialv1.ClockRequest]) (*connect.Response[linktrialv1.ClockResponse], error) {

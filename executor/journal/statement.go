@@ -111,3 +111,38 @@ func (d *Digests) Set(s *Statement) {
 
 // AppendLine appends a record's line of a journal file to b.
 func AppendLine(b, record []byte) []byte { return appendLine(b, record) }
+
+// ErrNotEnded reports a journal without a run-ended.
+var ErrNotEnded = errors.New("the journal has not ended")
+
+// Statement makes a [Statement] on what the file has up to its run-ended, all of which must
+// be durable. The error wraps [ErrNotEnded] where it has none. It reads the whole file.
+func (j *File) Statement(sheetHash string, now time.Time) (*Statement, error) {
+	j.mu.Lock()
+	durable := j.durable
+	j.mu.Unlock()
+	d := NewDigests()
+	for next := int64(1); next <= durable; {
+		entries, err := j.Read(next, statementBatch)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			d.Add(e.JSON)
+			var r Record
+			if err := json.Unmarshal(e.JSON, &r); err != nil {
+				return nil, fmt.Errorf("read journal record %d: %w", e.Seq, err)
+			}
+			if r.Type == TypeRunEnded {
+				s := &Statement{Kind: StatementKind, Run: j.id.Run, Node: j.id.Node, Role: j.id.Role, SheetHash: sheetHash, SignedAt: now.UTC()}
+				d.Set(s)
+				return s, nil
+			}
+		}
+		next += int64(len(entries))
+	}
+	return nil, fmt.Errorf("journal of run %s: %w", j.id.Run, ErrNotEnded)
+}
+
+// statementBatch is how much of the file is read at once, in bytes.
+const statementBatch = 1 << 20

@@ -88,7 +88,15 @@ func TestBackupAndRestore(t *testing.T) {
 	srv := start(t, dir)
 	st, err := store.Open(ctx, srv.URL(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	storetest.AddRun(t, st, "backup", storetest.Sheet(40))
+	run := storetest.AddRun(t, st, "backup", storetest.Sheet(40))
+	every := make([]byte, 256) // of a page of a journal as its node wrote it, and of a certificate
+	for i := range every {
+		every[i] = byte(i)
+	}
+	_, err = st.Exec(ctx, "INSERT INTO journal_pages (run_id, node, first_seq, last_seq, samples, content) VALUES ($1, 'client', 1, 7, true, $2)", run, every)
+	require.NoError(t, err)
+	_, err = st.Exec(ctx, "UPDATE run_nodes SET statement = $2, statement_signature = 'x', statement_certificate = $2 WHERE run_id = $1 AND node = 'client'", run, every)
+	require.NoError(t, err)
 	entry, _, err := st.AppendAudit(ctx, auditchain.Entry{At: time.Now(), User: "anna", Action: "A.B", Outcome: "done"})
 	require.NoError(t, err)
 	require.NoError(t, st.AddAuditHead(ctx, auditchain.Head{Entry: entry.ID, Hash: entry.Hash, Signed: entry.At, Signature: signature.Signature{KeyID: "key", Bytes: []byte("of it")}}))

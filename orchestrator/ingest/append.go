@@ -39,8 +39,12 @@ func (in *Ingester) append(ctx context.Context, run, node string, all []*parsed)
 			return nil, nil
 		}
 	}
+	pages := pagesOf(all)
+	if len(pages) != 1 { // more than an agent delivers at once
+		return nil, nil
+	}
 	d.delta.Samples = len(d.samples)
-	stored, err := in.cfg.Store.AppendSamples(ctx, &store.Batch{Run: run, Node: node, Role: d.part.Role, First: all[0].Seq, Bytes: sizeOf(all), Limit: in.cfg.JournalBytes, Journal: d.rows(all), Samples: d.samples})
+	stored, err := in.cfg.Store.AppendSamples(ctx, &store.Batch{Run: run, Node: node, Role: d.part.Role, First: all[0].Seq, Bytes: sizeOf(all), Limit: in.cfg.JournalBytes, Journal: d.rows(all), Samples: d.samples, Page: pages[0].Content})
 	var refused *pgconn.PgError
 	if err != nil && !errors.As(err, &refused) {
 		return nil, err

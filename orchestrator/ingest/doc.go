@@ -4,5 +4,6 @@
 // Deliveries of samples alone, which most are while a trial runs, take one
 // statement; all others a transaction of several.
 //
-// Comes in: batches of records. Goes out: how far a journal is committed.
+// Comes in: batches of records, and what nodes sign of their journals. Goes out: how far a
+// journal is committed, and whether what was signed fits it.
 package ingest

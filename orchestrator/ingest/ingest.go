@@ -45,8 +45,9 @@ type Config struct {
 // Ingester stores deliveries. Any number of goroutines may use it; deliveries
 // of one node's journal of one run follow one another.
 type Ingester struct {
-	cfg Config
-	db  *ingestdb.Queries
+	cfg     Config
+	db      *ingestdb.Queries
+	stating chan struct{} // has an element while a statement is checked
 
 	mu     sync.Mutex
 	hashes map[string]string // of runs' sheets
@@ -62,7 +63,7 @@ func New(cfg Config) *Ingester {
 		cfg.Stored = func(Delta) {}
 	}
 	cfg.JournalBytes, cfg.LateBytes = cmp.Or(cfg.JournalBytes, defaultJournalBytes), cmp.Or(cfg.LateBytes, defaultLateBytes)
-	return &Ingester{cfg: cfg, db: ingestdb.New(cfg.Store), hashes: map[string]string{}, clocks: map[journalOf]stepped{}}
+	return &Ingester{cfg: cfg, db: ingestdb.New(cfg.Store), stating: make(chan struct{}, 1), hashes: map[string]string{}, clocks: map[journalOf]stepped{}}
 }
 
 // Delta is what a delivery brought.
@@ -359,8 +360,22 @@ func (d *delivery) store(ctx context.Context, cfg *Config, fresh []*parsed) erro
 			return err
 		}
 	}
-	return d.q.AdvanceCommitted(ctx, ingestdb.AdvanceCommittedParams{RunID: d.run, Node: d.node, CommittedSeq: fresh[len(fresh)-1].Seq,
-		Bytes: sizeOf(counted), LateRecords: int64(len(late)), LateBytes: sizeOf(late)})
+	advance := ingestdb.AdvanceCommittedParams{RunID: d.run, Node: d.node, CommittedSeq: fresh[len(fresh)-1].Seq,
+		Bytes: sizeOf(counted), LateRecords: int64(len(late)), LateBytes: sizeOf(late)}
+	for _, p := range pagesOf(counted) {
+		advance.Firsts, advance.Lasts = append(advance.Firsts, p.First), append(advance.Lasts, p.Last)
+		advance.Samples, advance.Contents = append(advance.Samples, p.Samples), append(advance.Contents, p.Content)
+	}
+	return d.q.AdvanceCommitted(ctx, advance)
+}
+
+// pagesOf are records as they were delivered, those that are refused included.
+func pagesOf(records []*parsed) []store.Page {
+	var w store.PageWriter
+	for _, r := range records {
+		w.Add(r.Seq, r.raw, r.Type == journal.TypeSamples)
+	}
+	return w.Pages()
 }
 
 // rows are records as the journal's table has them.

@@ -122,7 +122,14 @@ func (s *agents) Deliver(ctx context.Context, req *connect.Request[linktrialv1.D
 		return nil, s.cfg.answer(ctx, "deliver", err)
 	}
 	s.cfg.Engine.Nodes.Delivered(m.Name, m.Incarnation, m.RunId)
-	return connect.NewResponse(&linktrialv1.DeliverResponse{CommittedSeq: committed}), nil
+	out := &linktrialv1.DeliverResponse{CommittedSeq: committed}
+	if cert := s.cfg.Authority.CertificateOf(ctx); len(m.Statement) > 0 && cert != nil {
+		out.StatementStored, err = s.cfg.Ingest.TakeStatement(ctx, m.RunId, m.Name, &ingest.Signed{Statement: m.Statement, Signature: m.StatementSignature, Certificate: cert})
+		if err != nil {
+			return nil, s.cfg.answer(ctx, "deliver", err)
+		}
+	}
+	return connect.NewResponse(out), nil
 }
 
 func outcome(err error) string {

@@ -99,9 +99,10 @@ type watched struct {
 	over      bool
 	marks     store.Marks
 
-	endedSeq      int64            // of the last attempt sent as ended
-	running       [2]int32         // trial and attempt sent as started
-	misbehaviour  map[string]int64 // last record sent, by node
+	endedSeq      int64             // of the last attempt sent as ended
+	running       [2]int32          // trial and attempt sent as started
+	misbehaviour  map[string]int64  // last record sent, by node
+	refused       map[string]string // why a statement was refused, as it was sent last, by node
 	progressAt    time.Time
 	progress      *linktrialv1.Progress
 	noContact     map[string]time.Time            // when it was sent last, by node
@@ -128,7 +129,7 @@ func (w *watcher) sendChanges(ctx context.Context) (bool, error) {
 		}
 		for _, r := range rows {
 			w.order = append(w.order, r.ID)
-			w.runs[r.ID] = &watched{noContact: map[string]time.Time{}, misbehaviour: map[string]int64{}, commands: map[string]*linktrialv1.Command{},
+			w.runs[r.ID] = &watched{noContact: map[string]time.Time{}, misbehaviour: map[string]int64{}, refused: map[string]string{}, commands: map[string]*linktrialv1.Command{},
 				unattempted: map[int32]bool{}, losses: map[string]bool{}, unconfirmed: map[int32]bool{}}
 		}
 		if w.journal {
@@ -172,6 +173,7 @@ type stored struct {
 	attempts      []rpcdb.AttemptsAfterRow  // that have ended since, and those that run
 	flows         map[[2]int32][]store.Flow // by trial and attempt
 	misbehaviours []rpcdb.MisbehavioursRow
+	refused       []rpcdb.RefusedStatementsRow
 	extras        extras
 }
 
@@ -200,6 +202,9 @@ func (w *watcher) read(ctx context.Context, id string, x *watched) (*stored, err
 			return err
 		}
 		if r.misbehaviours, err = q.Misbehaviours(ctx, id); err != nil {
+			return err
+		}
+		if r.refused, err = q.RefusedStatements(ctx, id); err != nil {
 			return err
 		}
 		r.extras, err = w.readExtras(ctx, tx, id, x, &r.overview)
@@ -268,6 +273,9 @@ func (w *watcher) sendStored(ctx context.Context, id string, x *watched) error {
 	if err := w.sendMisbehaviours(id, x, r.misbehaviours); err != nil {
 		return err
 	}
+	if err := w.sendRefused(id, x, r.refused); err != nil {
+		return err
+	}
 	x.over = ended
 	return w.sendRun(x, run)
 }
@@ -299,6 +307,20 @@ func (w *watcher) sendMisbehaviours(id string, x *watched, rows []rpcdb.Misbehav
 			where += fmt.Sprintf(", trial %d", *m.Trial)
 		}
 		if err := w.note(id, linktrialv1.Note_KIND_MISBEHAVIOUR, fmt.Sprintf("%s on %s: %s", where, n.Node, m.Message)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendRefused tells of statements on journals that were refused.
+func (w *watcher) sendRefused(id string, x *watched, rows []rpcdb.RefusedStatementsRow) error {
+	for _, n := range rows {
+		if x.refused[n.Node] == n.Unsigned {
+			continue
+		}
+		x.refused[n.Node] = n.Unsigned
+		if err := w.note(id, linktrialv1.Note_KIND_MISBEHAVIOUR, fmt.Sprintf("%s: %s", n.Node, n.Unsigned)); err != nil {
 			return err
 		}
 	}

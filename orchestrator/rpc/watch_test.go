@@ -73,6 +73,20 @@ func TestWaitIsSent(t *testing.T) {
 	}, told)
 }
 
+// Who watches is told why a node's statement was refused, once, and again where another is.
+func TestRefusedStatementIsSent(t *testing.T) {
+	var told []string
+	w := &watcher{send: func(m *linktrialv1.WatchResponse) error {
+		told = append(told, m.GetNote().Kind.String()+" "+m.GetNote().Text)
+		return nil
+	}}
+	x := &watched{refused: map[string]string{}}
+	for _, why := range []string{"it is of another run", "it is of another run", "it has 3 records"} {
+		require.NoError(t, w.sendRefused("r-1", x, []rpcdb.RefusedStatementsRow{{Node: "n-1", Unsigned: why}}))
+	}
+	require.Equal(t, []string{"KIND_MISBEHAVIOUR n-1: it is of another run", "KIND_MISBEHAVIOUR n-1: it has 3 records"}, told)
+}
+
 // Live samples of a probe are of the probe's treatment.
 func TestCarriedBy(t *testing.T) {
 	s := &runsheet.Sheet{Trials: []runsheet.Trial{

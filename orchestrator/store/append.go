@@ -19,12 +19,13 @@ type Batch struct {
 	Limit           int64 // of the node's journal of the run, in bytes
 	Journal         []storedb.InsertJournalParams
 	Samples         []Sample
+	Page            []byte // [Page.Content] of all of the records
 }
 
 // appendSQL is not sqlc's, whose arrays cannot hold NULL. A column of which no
 // sample has a value is passed as NULL, which unnest fills up.
 func appendSQL() string {
-	const first = 13 // parameters before it are those of the journal
+	const first = 14 // parameters before it are those of the journal
 	columns := append([]string{"at", "trial", "attempt", "flow", "side"}, metricColumns()...)
 	types := []string{"timestamptz", "integer", "integer", "integer", "text"}
 	for i := range contract.Metrics {
@@ -52,6 +53,9 @@ WITH part AS (
     INSERT INTO journal (run_id, node, seq, type, at, body, digest)
     SELECT part.run_id, part.node, x.seq, x.type, x.at, x.body::jsonb, x.digest
     FROM part, unnest($7::bigint[], $6::text[], $8::timestamptz[], $9::text[], $10::bytea[]) AS x (seq, type, at, body, digest)
+), kept AS (
+    INSERT INTO journal_pages (run_id, node, first_seq, last_seq, samples, content)
+    SELECT part.run_id, part.node, $4::bigint, $4::bigint + cardinality($7::bigint[]) - 1, true, $13::bytea FROM part
 ), taken AS (
     INSERT INTO samples (run_id, ` + list(columns) + `)
     SELECT part.run_id, ` + list(values) + `
@@ -79,7 +83,7 @@ func (s *Store) AppendSamples(ctx context.Context, b *Batch) (bool, error) {
 		last = max(last, x.Trial)
 		at[i], trial[i], attempt[i], flow[i], side[i] = x.At, x.Trial, x.Attempt, x.Flow, x.Side
 	}
-	args := []any{b.Run, b.Node, b.Role, b.First, last, types, seqs, ats, bodies, digests, b.Bytes, b.Limit, at, trial, attempt, flow, side}
+	args := []any{b.Run, b.Node, b.Role, b.First, last, types, seqs, ats, bodies, digests, b.Bytes, b.Limit, b.Page, at, trial, attempt, flow, side}
 	for i := range contract.Metrics {
 		if f := &contract.Metrics[i]; f.Real {
 			args = append(args, column(b.Samples, func(x *Sample) *float64 { return f.Float(&x.Metrics) }))

@@ -22,7 +22,7 @@ func appended(t *testing.T, url string) {
 	conn := connect(t, url)
 	run := storetest.AddRun(t, s, "appended", storetest.Sheet(2))
 	batch := func(first, records int64, trial int32) *store.Batch {
-		b := &store.Batch{Run: run, Node: "client", Role: "client", First: first}
+		b := &store.Batch{Run: run, Node: "client", Role: "client", First: first, Page: []byte{1}}
 		for i := range records {
 			digest := sha256.Sum256([]byte{byte(i)})
 			at := noon.AddDate(0, 0, int(i))
@@ -62,6 +62,7 @@ func appended(t *testing.T, url string) {
 	require.Equal(t, 1, count(t, conn, "SELECT count(*) FROM samples WHERE srtt_us = 7 AND pacing_bps = 0.5 AND more = '{\"x\": 1}' AND elapsed_ns = 1"))
 	require.Equal(t, 3, count(t, conn, "SELECT count(*) FROM samples WHERE srtt_us IS NULL AND more IS NULL AND acked_bytes IS NULL"))
 	require.Equal(t, 4, count(t, conn, "SELECT count(*) FROM journal"))
+	require.Equal(t, 2, count(t, conn, "SELECT count(*) FROM journal_pages WHERE samples AND content = '\\x01' AND (first_seq, last_seq) IN ((1, 3), (4, 4))"))
 	require.Equal(t, 1, count(t, conn, "SELECT count(*) FROM run_nodes WHERE node = 'client' AND committed_seq = 4 AND delivered_at IS NOT NULL"))
 	require.Equal(t, 1, count(t, conn, "SELECT count(*) FROM sample_spans WHERE first_at = $1 AND last_at = $2", noon, noon.Add(2*24*time.Hour)))
 }

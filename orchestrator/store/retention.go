@@ -19,7 +19,7 @@ type Dropped struct {
 // DropSamples takes away the samples of runs that have ended before a moment, by the
 // orchestrator's clock, and took their last one before it by the nodes' clocks, which may
 // be wrong. Attempts and their values stay: only what is drawn over
-// time goes. Where samples are a TimescaleDB hypertable, days that hold nothing
+// time goes, and of the journals as the nodes wrote them the records with samples. Where samples are a TimescaleDB hypertable, days that hold nothing
 // else are dropped whole.
 func (s *Store) DropSamples(ctx context.Context, before time.Time) (d Dropped, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -62,6 +62,9 @@ func (s *Store) DropSamples(ctx context.Context, before time.Time) (d Dropped, e
 			return err
 		}
 		d.Runs, d.Rows = len(runs), deleted.RowsAffected()
+		if _, err := tx.Exec(ctx, `DELETE FROM journal_pages WHERE samples AND run_id = ANY ($1)`, runs); err != nil {
+			return err
+		}
 		_, err = tx.Exec(ctx, `UPDATE sample_spans SET dropped_at = now() WHERE run_id = ANY ($1)`, runs)
 		return err
 	})

@@ -12,9 +12,13 @@ import (
 )
 
 const advanceCommitted = `-- name: AdvanceCommitted :exec
-UPDATE run_nodes SET committed_seq = $1, delivered_at = now(), journal_bytes = journal_bytes + $2,
-    late_records = late_records + $3, late_bytes = late_bytes + $4
-WHERE run_id = $5 AND node = $6
+WITH kept AS (
+    INSERT INTO journal_pages (run_id, node, first_seq, last_seq, samples, content)
+    SELECT $5::text, $6::text, unnest($7::bigint[]), unnest($8::bigint[]), unnest($9::boolean[]), unnest($10::bytea[])
+)
+UPDATE run_nodes n SET committed_seq = $1, delivered_at = now(), journal_bytes = n.journal_bytes + $2,
+    late_records = n.late_records + $3, late_bytes = n.late_bytes + $4
+WHERE n.run_id = $5 AND n.node = $6
 `
 
 type AdvanceCommittedParams struct {
@@ -24,8 +28,13 @@ type AdvanceCommittedParams struct {
 	LateBytes    int64
 	RunID        string
 	Node         string
+	Firsts       []int64
+	Lasts        []int64
+	Samples      []bool
+	Contents     [][]byte
 }
 
+// With the pages of the records as they were delivered.
 func (q *Queries) AdvanceCommitted(ctx context.Context, arg AdvanceCommittedParams) error {
 	_, err := q.db.Exec(ctx, advanceCommitted,
 		arg.CommittedSeq,
@@ -34,6 +43,10 @@ func (q *Queries) AdvanceCommitted(ctx context.Context, arg AdvanceCommittedPara
 		arg.LateBytes,
 		arg.RunID,
 		arg.Node,
+		arg.Firsts,
+		arg.Lasts,
+		arg.Samples,
+		arg.Contents,
 	)
 	return err
 }
@@ -405,6 +418,21 @@ func (q *Queries) NodeIsVirtual(ctx context.Context, name string) (bool, error) 
 	return virtual, err
 }
 
+const refuseStatement = `-- name: RefuseStatement :exec
+UPDATE run_nodes SET unsigned = $1 WHERE run_id = $2 AND node = $3
+`
+
+type RefuseStatementParams struct {
+	Reason string
+	RunID  string
+	Node   string
+}
+
+func (q *Queries) RefuseStatement(ctx context.Context, arg RefuseStatementParams) error {
+	_, err := q.db.Exec(ctx, refuseStatement, arg.Reason, arg.RunID, arg.Node)
+	return err
+}
+
 const reopenTrial = `-- name: ReopenTrial :execrows
 UPDATE trials SET verdict = NULL, not_needed = false WHERE run_id = $1 AND trial = $2 AND verdict IS NOT NULL
 `
@@ -436,6 +464,63 @@ type SetProvenanceParams struct {
 func (q *Queries) SetProvenance(ctx context.Context, arg SetProvenanceParams) error {
 	_, err := q.db.Exec(ctx, setProvenance, arg.RunID, arg.Node, arg.Provenance)
 	return err
+}
+
+const statedPart = `-- name: StatedPart :one
+SELECT n.role, (n.ended IS NOT NULL)::boolean AS ended, r.sheet_hash, n.statement FROM run_nodes n JOIN runs r ON r.id = n.run_id
+WHERE n.run_id = $1 AND n.node = $2
+`
+
+type StatedPartParams struct {
+	RunID string
+	Node  string
+}
+
+type StatedPartRow struct {
+	Role      string
+	Ended     bool
+	SheetHash string
+	Statement []byte
+}
+
+// What a node's statement on its journal of a run is held against.
+func (q *Queries) StatedPart(ctx context.Context, arg StatedPartParams) (StatedPartRow, error) {
+	row := q.db.QueryRow(ctx, statedPart, arg.RunID, arg.Node)
+	var i StatedPartRow
+	err := row.Scan(
+		&i.Role,
+		&i.Ended,
+		&i.SheetHash,
+		&i.Statement,
+	)
+	return i, err
+}
+
+const storeStatement = `-- name: StoreStatement :execrows
+UPDATE run_nodes SET statement = $1::bytea, statement_signature = $2::text, statement_certificate = $3::bytea, unsigned = ''
+WHERE run_id = $4 AND node = $5 AND statement IS NULL
+`
+
+type StoreStatementParams struct {
+	Statement   []byte
+	Signature   string
+	Certificate []byte
+	RunID       string
+	Node        string
+}
+
+func (q *Queries) StoreStatement(ctx context.Context, arg StoreStatementParams) (int64, error) {
+	result, err := q.db.Exec(ctx, storeStatement,
+		arg.Statement,
+		arg.Signature,
+		arg.Certificate,
+		arg.RunID,
+		arg.Node,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const upsertListener = `-- name: UpsertListener :exec

@@ -12,9 +12,14 @@ SELECT seq, digest FROM journal
 WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node) AND seq BETWEEN sqlc.arg(first) AND sqlc.arg(last) ORDER BY seq;
 
 -- name: AdvanceCommitted :exec
-UPDATE run_nodes SET committed_seq = sqlc.arg(committed_seq), delivered_at = now(), journal_bytes = journal_bytes + sqlc.arg(bytes),
-    late_records = late_records + sqlc.arg(late_records), late_bytes = late_bytes + sqlc.arg(late_bytes)
-WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node);
+-- With the pages of the records as they were delivered.
+WITH kept AS (
+    INSERT INTO journal_pages (run_id, node, first_seq, last_seq, samples, content)
+    SELECT sqlc.arg(run_id)::text, sqlc.arg(node)::text, unnest(sqlc.arg(firsts)::bigint[]), unnest(sqlc.arg(lasts)::bigint[]), unnest(sqlc.arg(samples)::boolean[]), unnest(sqlc.arg(contents)::bytea[])
+)
+UPDATE run_nodes n SET committed_seq = sqlc.arg(committed_seq), delivered_at = now(), journal_bytes = n.journal_bytes + sqlc.arg(bytes),
+    late_records = n.late_records + sqlc.arg(late_records), late_bytes = n.late_bytes + sqlc.arg(late_bytes)
+WHERE n.run_id = sqlc.arg(run_id) AND n.node = sqlc.arg(node);
 
 -- name: EndPart :exec
 UPDATE run_nodes SET ended = sqlc.arg(ended)::text, end_reason = sqlc.arg(end_reason) WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node);
@@ -60,3 +65,15 @@ SELECT virtual FROM nodes WHERE name = $1;
 
 -- name: AttemptsOfTransfers :many
 SELECT DISTINCT trial, attempt FROM flows WHERE run_id = sqlc.arg(run_id) AND transfer = ANY (sqlc.arg(transfers)::text[]) ORDER BY trial, attempt;
+
+-- name: StatedPart :one
+-- What a node's statement on its journal of a run is held against.
+SELECT n.role, (n.ended IS NOT NULL)::boolean AS ended, r.sheet_hash, n.statement FROM run_nodes n JOIN runs r ON r.id = n.run_id
+WHERE n.run_id = $1 AND n.node = $2;
+
+-- name: StoreStatement :execrows
+UPDATE run_nodes SET statement = sqlc.arg(statement)::bytea, statement_signature = sqlc.arg(signature)::text, statement_certificate = sqlc.arg(certificate)::bytea, unsigned = ''
+WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node) AND statement IS NULL;
+
+-- name: RefuseStatement :exec
+UPDATE run_nodes SET unsigned = sqlc.arg(reason) WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node);

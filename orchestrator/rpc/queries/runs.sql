@@ -66,3 +66,7 @@ ORDER BY a.ended_seq NULLS LAST, a.started_seq;
 -- name: Misbehaviours :many
 -- What drivers did wrong, records that were refused, and those that came after the end of their journal.
 SELECT seq, node, type, body FROM journal WHERE run_id = $1 AND type IN ('driver-misbehaved', 'refused', 'late') ORDER BY node, seq LIMIT 200;
+
+-- name: RefusedStatements :many
+-- Why what nodes signed of their journals was refused.
+SELECT node, unsigned FROM run_nodes WHERE run_id = $1 AND unsigned <> '' ORDER BY node;

@@ -49,6 +49,8 @@ var kinds = map[protoreflect.FullName]kind{
 	"ApproveDriverRequest.reason": text, "RevokeNodeRequest.reason": text,
 	"SetWordsRequest.summary": passage, "SetWordsRequest.remarks": passage,
 
+	"DeliverRequest.statement_signature": text, // in the lines of its armour
+
 	"LoginRequest.password": secret, "ChangePasswordRequest.current": secret, "ChangePasswordRequest.password": secret,
 	"AddUserRequest.password": secret, "BeginSecondFactorRequest.password": secret, "SetUserPasswordRequest.password": secret,
 

@@ -337,6 +337,36 @@ func (q *Queries) NotNeededTrials(ctx context.Context, runID string) ([]int32, e
 	return items, nil
 }
 
+const refusedStatements = `-- name: RefusedStatements :many
+SELECT node, unsigned FROM run_nodes WHERE run_id = $1 AND unsigned <> '' ORDER BY node
+`
+
+type RefusedStatementsRow struct {
+	Node     string
+	Unsigned string
+}
+
+// Why what nodes signed of their journals was refused.
+func (q *Queries) RefusedStatements(ctx context.Context, runID string) ([]RefusedStatementsRow, error) {
+	rows, err := q.db.Query(ctx, refusedStatements, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RefusedStatementsRow{}
+	for rows.Next() {
+		var i RefusedStatementsRow
+		if err := rows.Scan(&i.Node, &i.Unsigned); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const unattemptedTrials = `-- name: UnattemptedTrials :many
 SELECT t.trial, t.iteration, t.treatment, t.not_needed FROM trials t
 WHERE t.run_id = $1 AND t.verdict IS NOT NULL AND NOT EXISTS (SELECT FROM attempts a WHERE a.run_id = t.run_id AND a.trial = t.trial) ORDER BY t.trial

@@ -35,12 +35,18 @@ func (a *Authority) Handler(next http.Handler) http.Handler {
 // KeyOf stands for the key of the certificate that a call was made with
 // ([identity.KeyHash]); nil where nodes have none.
 func (a *Authority) KeyOf(ctx context.Context) []byte {
-	cert, _ := ctx.Value(certificateKey{}).(*x509.Certificate)
+	cert := a.CertificateOf(ctx)
 	if cert == nil {
 		return nil
 	}
 	hash := identity.KeyHash(cert)
 	return hash[:]
+}
+
+// CertificateOf is the certificate that a call was made with; nil where nodes have none.
+func (a *Authority) CertificateOf(ctx context.Context) *x509.Certificate {
+	cert, _ := ctx.Value(certificateKey{}).(*x509.Certificate)
+	return cert
 }
 
 // caller is the node that calls, by its certificate. Errors are in the words

@@ -49,3 +49,31 @@ type InsertJournalParams struct {
 	Body   json.RawMessage
 	Digest []byte
 }
+
+const signedJournal = `-- name: SignedJournal :one
+SELECT statement, coalesce(statement_signature, '')::text AS signature, statement_certificate, unsigned FROM run_nodes WHERE run_id = $1 AND node = $2
+`
+
+type SignedJournalParams struct {
+	RunID string
+	Node  string
+}
+
+type SignedJournalRow struct {
+	Statement            []byte
+	Signature            string
+	StatementCertificate []byte
+	Unsigned             string
+}
+
+func (q *Queries) SignedJournal(ctx context.Context, arg SignedJournalParams) (SignedJournalRow, error) {
+	row := q.db.QueryRow(ctx, signedJournal, arg.RunID, arg.Node)
+	var i SignedJournalRow
+	err := row.Scan(
+		&i.Statement,
+		&i.Signature,
+		&i.StatementCertificate,
+		&i.Unsigned,
+	)
+	return i, err
+}

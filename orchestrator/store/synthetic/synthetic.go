@@ -1,6 +1,7 @@
 // Package synthetic fills a database with a campaign that nobody ran, as large as
 // wanted, to measure reading with: what ingest would have stored of it, but for
-// the journal records that no reader of results looks at. Comes in: a database
+// the journal records that no reader of results looks at. There are no pages of journals as
+// nodes wrote them: without those records the journals have gaps. Comes in: a database
 // with the schema in place, and a [Shape]. Goes out: rows.
 package synthetic
 

@@ -1748,9 +1748,14 @@ type DeliverRequest struct {
 	// Of this start of the agent, as it registers with: what an agent delivers before
 	// it is registered must not keep an earlier start's place. Empty: an agent from
 	// before the field.
-	Incarnation   string `protobuf:"bytes,4,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Incarnation string `protobuf:"bytes,4,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	// Once the journal has ended and all of it is stored: what the node states of it
+	// (executor/journal.Statement, as it is encoded), and the signature (SSHSIG, namespace
+	// linktrial-journal) by the key of the certificate that the call is made with.
+	Statement          []byte `protobuf:"bytes,10,opt,name=statement,proto3" json:"statement,omitempty"`
+	StatementSignature string `protobuf:"bytes,11,opt,name=statement_signature,json=statementSignature,proto3" json:"statement_signature,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *DeliverRequest) Reset() {
@@ -1811,6 +1816,20 @@ func (x *DeliverRequest) GetIncarnation() string {
 	return ""
 }
 
+func (x *DeliverRequest) GetStatement() []byte {
+	if x != nil {
+		return x.Statement
+	}
+	return nil
+}
+
+func (x *DeliverRequest) GetStatementSignature() string {
+	if x != nil {
+		return x.StatementSignature
+	}
+	return ""
+}
+
 type JournalRecord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           int64                  `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -1864,10 +1883,13 @@ func (x *JournalRecord) GetJson() []byte {
 }
 
 type DeliverResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	CommittedSeq  int64                  `protobuf:"varint,1,opt,name=committed_seq,json=committedSeq,proto3" json:"committed_seq,omitempty"` // the highest up to which all records are stored
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	CommittedSeq int64                  `protobuf:"varint,1,opt,name=committed_seq,json=committedSeq,proto3" json:"committed_seq,omitempty"` // the highest up to which all records are stored
+	// The request's statement is stored. False in an answer to one: it is refused, or the
+	// orchestrator is of a version that takes none; it would not take it again.
+	StatementStored bool `protobuf:"varint,10,opt,name=statement_stored,json=statementStored,proto3" json:"statement_stored,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *DeliverResponse) Reset() {
@@ -1905,6 +1927,13 @@ func (x *DeliverResponse) GetCommittedSeq() int64 {
 		return x.CommittedSeq
 	}
 	return 0
+}
+
+func (x *DeliverResponse) GetStatementStored() bool {
+	if x != nil {
+		return x.StatementStored
+	}
+	return false
 }
 
 type ClockRequest struct {
@@ -2184,17 +2213,22 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"size_bytes\x18\v \x01(\x03R\tsizeBytes\x12\x10\n" +
 	"\x03log\x18\f \x01(\tR\x03log\"\x19\n" +
-	"\x17ReportPreflightResponse\"\x94\x01\n" +
+	"\x17ReportPreflightResponse\"\xe3\x01\n" +
 	"\x0eDeliverRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x125\n" +
 	"\arecords\x18\x03 \x03(\v2\x1b.linktrial.v1.JournalRecordR\arecords\x12 \n" +
-	"\vincarnation\x18\x04 \x01(\tR\vincarnation\"5\n" +
+	"\vincarnation\x18\x04 \x01(\tR\vincarnation\x12\x1c\n" +
+	"\tstatement\x18\n" +
+	" \x01(\fR\tstatement\x12/\n" +
+	"\x13statement_signature\x18\v \x01(\tR\x12statementSignature\"5\n" +
 	"\rJournalRecord\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12\x12\n" +
-	"\x04json\x18\x02 \x01(\fR\x04json\"6\n" +
+	"\x04json\x18\x02 \x01(\fR\x04json\"a\n" +
 	"\x0fDeliverResponse\x12#\n" +
-	"\rcommitted_seq\x18\x01 \x01(\x03R\fcommittedSeq\"\x0e\n" +
+	"\rcommitted_seq\x18\x01 \x01(\x03R\fcommittedSeq\x12)\n" +
+	"\x10statement_stored\x18\n" +
+	" \x01(\bR\x0fstatementStored\"\x0e\n" +
 	"\fClockRequest\"[\n" +
 	"\rClockResponse\x12(\n" +
 	"\x10received_unix_ns\x18\x01 \x01(\x03R\x0ereceivedUnixNs\x12 \n" +
