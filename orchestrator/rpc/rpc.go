@@ -104,7 +104,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	ends := day.New(day.Config{Store: cfg.Store, Operator: operator, Results: values, Folder: cfg.DayFolder, Backup: cfg.Backup, Version: cfg.Version, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})
 	mux.Handle(linktrialv1connect.NewDayServiceHandler(ends, opts...))
 	mux.HandleFunc("GET "+day.DownloadPath, ends.Download)
-	packed := packing.New(packing.Config{Store: cfg.Store, Results: values, Catalog: cfg.Catalog, Keys: cfg.Trust, Authority: cfg.Authority.Certificate, Folder: cfg.EvidenceFolder, Version: cfg.Version, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})
+	packed := packing.New(packing.Config{Store: cfg.Store, Journals: cfg.Store, Results: values, Catalog: cfg.Catalog, Keys: cfg.Trust, Authority: cfg.Authority.Certificate, Folder: cfg.EvidenceFolder, Version: cfg.Version, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})
 	mux.Handle(linktrialv1connect.NewEvidenceServiceHandler(packed, opts...))
 	mux.HandleFunc("GET "+packing.DownloadPath, packed.Download)
 	mux.Handle(linktrialv1connect.NewLibraryServiceHandler(&plans{cfg}, opts...))

@@ -3,7 +3,6 @@ package packing
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
@@ -19,31 +18,16 @@ import (
 	"linktrial/orchestrator/store"
 )
 
-// Absence is why a record is not kept as it was delivered.
-type Absence string
-
-const (
-	// SamplesDeleted: it had samples, which were deleted by their age.
-	SamplesDeleted Absence = "samples-deleted"
-	// NotKept: it was stored by a version that kept no records as delivered.
-	NotKept Absence = "not-kept"
+// What a store has of journals.
+type (
+	KeptRecord = store.KeptRecord
+	Signed     = store.Signed
 )
 
-// KeptRecord is one record of a journal as the node wrote it.
-type KeptRecord struct {
-	Seq    int64
-	JSON   []byte // as delivered; nil: it is not kept
-	SHA256 [sha256.Size]byte
-	Absent Absence // why there is no JSON; empty where there is
-}
-
-// Signed is what a node signed of its journal of a run.
-type Signed struct {
-	Statement   []byte // journal.Statement as it was signed; nil: the node has signed nothing
-	Signature   string // SSHSIG, namespace sshsig.Journal
-	Certificate []byte // DER, of the key that signed
-	Unsigned    string // why a statement that came was refused; empty: none was
-}
+const (
+	SamplesDeleted = store.SamplesDeleted
+	NotKept        = store.NotKept
+)
 
 // Journals reads what nodes wrote and signed.
 type Journals interface {
