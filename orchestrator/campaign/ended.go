@@ -43,7 +43,7 @@ func (e *Engine) mark(ctx context.Context, run string, marks ...*judge.Mark) err
 		if err := e.MarkAttempt(ctx, run, Mark{Trial: m.Trial, Attempt: m.Attempt, Invalid: true, Reason: m.Reason, By: journal.Self}); err != nil {
 			return err
 		}
-		if !m.Repeat {
+		if !m.Repeat || e.judgesOnly {
 			continue
 		}
 		err := e.Submit(ctx, run, Command{Kind: runcommand.Repeat, Trial: m.Trial, By: journal.Self})
@@ -175,7 +175,7 @@ func (e *Engine) judgeValidity(ctx context.Context, r *run, last bool) error {
 		mark, undecided := facts.Validity(a)
 		// A mark comes first: without it the attempt would be looked at again, without the
 		// other it would not be.
-		if mark != nil {
+		if mark != nil && x.Counts {
 			if err := e.mark(ctx, r.id, mark); err != nil {
 				return err
 			}

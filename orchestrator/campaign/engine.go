@@ -47,6 +47,8 @@ type Engine struct {
 	sheets map[string]*sheetInfo // of open runs; only the goroutine of the loop uses it
 	open   atomic.Int64          // runs that have not ended
 	faults sync.Map              // nodes and runs whose fault is stored
+	// judgesOnly is of an engine that moves no run along and gives no commands ([Judge]).
+	judgesOnly bool
 }
 
 // loop is the goroutine that reviews the runs.

@@ -17,15 +17,19 @@ import (
 	"linktrial/internal/inputfile"
 	"linktrial/internal/signature"
 	"linktrial/orchestrator/evidence"
+	"linktrial/orchestrator/rpc/rebuild"
 	"linktrial/orchestrator/security/signing"
 )
 
 // rebuildFunc makes the exported files of a bag again from its journals.
 type rebuildFunc func(ctx context.Context, bag *evidence.Bag, progress func(doing string, share float64)) (*evidence.Rebuilt, error)
 
-// rebuilder is what makes a bag's files again; nil: this program cannot. This is the one place
-// that knows who does it (rpc/rebuild).
-func rebuilder(_ *setting.Settings) rebuildFunc { return nil }
+// rebuilder is what makes a bag's files again. This is the one place that knows who does it.
+func rebuilder(s *setting.Settings) rebuildFunc {
+	return func(ctx context.Context, bag *evidence.Bag, progress func(doing string, share float64)) (*evidence.Rebuilt, error) {
+		return rebuild.Rebuild(ctx, rebuild.Config{Bag: bag, Index: bag.Index, Version: s.Version, Progress: progress})
+	}
+}
 
 // Exit codes of evidence verify, beside 0 without findings.
 const (
@@ -138,15 +142,12 @@ func verifyBag(ctx context.Context, path string, known evidence.Known, progress 
 
 // rebuildInto makes the bag's files again and adds what came of it to the verdict, or returns
 // why they were not made.
-func rebuildInto(ctx context.Context, rebuild rebuildFunc, bag *evidence.Bag, v *evidence.Verdict, progress func(string, float64)) (notMade string) {
-	switch {
-	case v.Findings() > 0:
+func rebuildInto(ctx context.Context, again rebuildFunc, bag *evidence.Bag, v *evidence.Verdict, progress func(string, float64)) (notMade string) {
+	if v.Findings() > 0 {
 		return "the bag has findings"
-	case rebuild == nil:
-		return "this program has no part that makes them"
 	}
 	var err error
-	if v.Rebuilt, err = rebuild(ctx, bag, progress); err != nil {
+	if v.Rebuilt, err = again(ctx, bag, progress); err != nil {
 		v.Rebuilt = nil
 		return err.Error()
 	}

@@ -156,11 +156,11 @@ const unjudgedAttempts = `-- name: UnjudgedAttempts :many
 
 SELECT a.trial, a.attempt, a.started_at, a.started_seq, coalesce(a.duration_ns, 0)::bigint AS duration_ns, a.verdict::text AS verdict, a.reason,
        (NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last,
-       (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = $1::text) AS marks
+       (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = $1::text) AS marks,
+       (NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt))::boolean AS counts
 FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
 WHERE a.run_id = $2 AND a.undecided IS NULL AND a.verdict IN ('succeeded', 'failed', 'timed-out')
   AND (t.verdict IS NOT NULL OR EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))
-  AND NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt)
 ORDER BY a.trial, a.attempt
 `
 
@@ -179,12 +179,14 @@ type UnjudgedAttemptsRow struct {
 	Reason     string
 	Last       bool
 	Marks      int64
+	Counts     bool
 }
 
 // What rules of validity are decided from.
-// Attempts of a run to which no rule was applied yet and that nobody has marked or
-// unmarked: once it is known whether another one of the trial follows by itself.
-// last: none does.
+// Attempts of a run to which no rule was applied yet, once it is known whether another one
+// of the trial follows by itself. last: none does. counts: nobody has marked or unmarked
+// it. What cannot be decided of the others is noted as well, so that it follows from the
+// journals alone, whenever a person gave a mark.
 func (q *Queries) UnjudgedAttempts(ctx context.Context, arg UnjudgedAttemptsParams) ([]UnjudgedAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, unjudgedAttempts, arg.Self, arg.RunID)
 	if err != nil {
@@ -204,6 +206,7 @@ func (q *Queries) UnjudgedAttempts(ctx context.Context, arg UnjudgedAttemptsPara
 			&i.Reason,
 			&i.Last,
 			&i.Marks,
+			&i.Counts,
 		); err != nil {
 			return nil, err
 		}

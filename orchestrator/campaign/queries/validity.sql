@@ -1,16 +1,17 @@
 -- What rules of validity are decided from.
 
 -- name: UnjudgedAttempts :many
--- Attempts of a run to which no rule was applied yet and that nobody has marked or
--- unmarked: once it is known whether another one of the trial follows by itself.
--- last: none does.
+-- Attempts of a run to which no rule was applied yet, once it is known whether another one
+-- of the trial follows by itself. last: none does. counts: nobody has marked or unmarked
+-- it. What cannot be decided of the others is noted as well, so that it follows from the
+-- journals alone, whenever a person gave a mark.
 SELECT a.trial, a.attempt, a.started_at, a.started_seq, coalesce(a.duration_ns, 0)::bigint AS duration_ns, a.verdict::text AS verdict, a.reason,
        (NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last,
-       (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = sqlc.arg(self)::text) AS marks
+       (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = sqlc.arg(self)::text) AS marks,
+       (NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt))::boolean AS counts
 FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
 WHERE a.run_id = sqlc.arg(run_id) AND a.undecided IS NULL AND a.verdict IN ('succeeded', 'failed', 'timed-out')
   AND (t.verdict IS NOT NULL OR EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))
-  AND NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt)
 ORDER BY a.trial, a.attempt;
 
 -- name: CarriedBytes :many

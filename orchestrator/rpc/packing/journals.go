@@ -36,14 +36,6 @@ type Journals interface {
 	Statement(ctx context.Context, run, node string) (*Signed, error)
 }
 
-// noJournals has nothing of any journal.
-type noJournals struct{}
-
-func (noJournals) JournalRecords(context.Context, string, string) iter.Seq2[KeptRecord, error] {
-	return func(func(KeptRecord, error) bool) {}
-}
-func (noJournals) Statement(context.Context, string, string) (*Signed, error) { return &Signed{}, nil }
-
 // written counts the records of a journal.
 type written struct {
 	all, kept, deleted, notKept int64

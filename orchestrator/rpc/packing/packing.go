@@ -37,7 +37,7 @@ type Keys interface {
 // Config is what bags are made from.
 type Config struct {
 	Store    *store.Store
-	Journals Journals // nil: nothing of any is kept
+	Journals Journals
 	Results  shelf.Results
 	Catalog  *catalog.Catalog
 	Keys     Keys
@@ -66,9 +66,6 @@ func New(cfg Config) *Service {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Journals == nil {
-		cfg.Journals = noJournals{}
 	}
 	s := &Service{cfg: cfg, shelf: shelf.New(cfg.Folder, "evidence", "pack it again")}
 	if err := s.shelf.Clear(); err != nil {

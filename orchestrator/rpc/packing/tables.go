@@ -42,6 +42,7 @@ var tables = []table{
 	{name: "contact_losses", where: ofRuns, order: "t.run_id, t.node, t.lost_at", why: "the orchestrator saw them, and no node could tell"},
 	{name: "sample_spans", where: ofRuns + ` AND t.dropped_at IS NOT NULL`, order: "t.run_id", why: "since when the samples of a run are gone; of others it follows from the journals"},
 	{name: "run_signatures", where: ofRuns, order: "t.run_id", why: "who vouches for a sheet; sheet.signature.json has the same"},
+	{name: "report_words", where: `t.campaign_id = $1`, order: "t.version", why: "what the director wrote, with who and when; the report shows the newest"},
 	{name: "run_commands", where: ofRuns, order: "t.ordinal", why: "who asked for what, and when; journals have what came of it"},
 	{name: "attempts", where: ofRuns + ` AND t.common_window IS NOT NULL AND EXISTS (SELECT FROM sample_spans p WHERE p.run_id = t.run_id AND p.dropped_at IS NOT NULL)`,
 		order: "t.run_id, t.trial, t.attempt", only: []string{"run_id", "trial", "attempt", "common_window"},
