@@ -176,10 +176,11 @@ type checker struct {
 	progress func(doing string, share float64)
 	verdict  *Verdict
 
-	inBag     signature.Keys             // of data/trust
-	known     signature.Keys             // those of trust, and what they endorse
-	authority []*x509.Certificate        // of data/trust
-	journals  map[string]bool            // files that were read as journals
+	inBag     signature.Keys      // of data/trust
+	known     signature.Keys      // those of trust, and what they endorse
+	authority []*x509.Certificate // of data/trust
+	journals  map[string]bool     // files that were read as journals
+	unsigned  UnsignedJournals
 	nodeKeys  map[string]map[string]bool // of certificates, by the node's name
 	read      int64                      // bytes, for the progress
 	total     int64

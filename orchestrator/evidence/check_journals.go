@@ -47,6 +47,13 @@ func (c *checker) checkNodes() error {
 			c.checkStatement(j)
 		}
 	}
+	c.unsigned.Each(func(journals string, several bool, why string) {
+		verb := "is"
+		if several {
+			verb = "are"
+		}
+		c.check(CheckStatements).skip("%s %s not signed: %s", journals, verb, why)
+	})
 	return nil
 }
 

@@ -38,7 +38,7 @@ func TestGoodBag(t *testing.T) {
 		states[c.Code] = c.State
 	}
 	require.Equal(t, map[string]State{CheckBag: Passed, CheckDigests: Passed, CheckSignature: Passed, CheckSheets: Passed, CheckJournals: Passed, CheckStatements: Partly, CheckContents: Passed}, states)
-	require.Contains(t, v.Check(CheckStatements).Why[0], "node alpha in run abcd2345-2 is not signed: the node has no certificate")
+	require.Contains(t, v.Check(CheckStatements).Why[0], "2 journals of run abcd2345-2 (nodes alpha, bravo) are not signed: the node has no certificate")
 	require.Equal(t, 88, v.Check(CheckJournals).Objects)
 	require.Len(t, v.Signed, 5) // the bag, two sheets, two journals
 	for _, s := range v.Signed {

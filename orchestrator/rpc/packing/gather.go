@@ -42,6 +42,7 @@ type gathering struct {
 	nodes    map[string][]store.RunNode // by run
 	journals int
 	signed   int // of the journals
+	unsigned evidence.UnsignedJournals
 }
 
 // miss notes what the bag does not have, and why.
@@ -233,6 +234,13 @@ func (g *gathering) parts(ctx context.Context) error {
 			g.bundle.Evidence.Runs[i].Nodes = append(g.bundle.Evidence.Runs[i].Nodes, x)
 		}
 	}
+	g.unsigned.Each(func(journals string, several bool, why string) {
+		what := "signature"
+		if several {
+			what = "signatures"
+		}
+		g.miss("the %s of %s: %s", what, journals, why)
+	})
 	if err := g.catalog(); err != nil {
 		return err
 	}
