@@ -180,7 +180,8 @@ type checker struct {
 	known     signature.Keys      // those of trust, and what they endorse
 	authority []*x509.Certificate // of data/trust
 	journals  map[string]bool     // files that were read as journals
-	unsigned  UnsignedJournals
+	unsigned  JournalsByReason
+	absent    JournalsByReason           // some records are not in the bag
 	nodeKeys  map[string]map[string]bool // of certificates, by the node's name
 	read      int64                      // bytes, for the progress
 	total     int64

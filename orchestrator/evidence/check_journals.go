@@ -44,9 +44,13 @@ func (c *checker) checkNodes() error {
 					return err
 				}
 			}
+			if !c.bag.Has(j.file) && j.node.NotKept > 0 {
+				c.absent.Add(r.ID, j.node.Name, "the records are not in the bag: records.sha256 has their digests alone")
+			}
 			c.checkStatement(j)
 		}
 	}
+	c.absent.Each(func(journals string, _ bool, why string) { c.check(CheckJournals).skip("%s: %s", journals, why) })
 	c.unsigned.Each(func(journals string, several bool, why string) {
 		verb := "is"
 		if several {
@@ -195,6 +199,6 @@ func (c *checker) endJournal(j *readJournal) {
 	missing := j.all.n - j.records
 	if j.whole = missing == 0; !j.whole {
 		j.digests = &journal.Statement{Records: j.all.n, RecordsSHA256: hex.EncodeToString(j.all.sum.Sum(nil))}
-		x.skip("%s: %d of %d records are not in the bag: of these %s has the digests alone", j.file, missing, j.all.n, RecordDigests(j.run.ID, j.node.Name))
+		c.absent.Add(j.run.ID, j.node.Name, "some records are not in the bag: of these records.sha256 beside it has the digests alone")
 	}
 }

@@ -105,13 +105,28 @@ func TestDeletedSamples(t *testing.T) {
 	m.seal()
 	v := m.verdict(m.knownKeys())
 	require.Empty(t, findings(v))
-	require.Contains(t, v.Check(CheckJournals).Why[0], "20 of 22 records are not in the bag")
+	require.Contains(t, v.Check(CheckJournals).Why[0], "some records are not in the bag")
 	require.Len(t, v.Signed, 5)
 
 	file := RecordDigests(madeRun, "alpha")
 	m.files[file] = m.files[file][65:]
 	m.seal()
 	requireFinding(t, m.verdict(m.knownKeys()), CheckJournals, JournalFile(madeRun, "alpha"), "line 1: record 1 was changed")
+}
+
+// A journal that an earlier version stored is not in the bag, which is said, and no finding.
+func TestNotKept(t *testing.T) {
+	m := newMade(t)
+	n := &m.index.Runs[1].Nodes[0]
+	file := JournalFile(labRun, n.Name)
+	m.deleteSamples(&m.index.Runs[1], 0)
+	delete(m.files, file)
+	n.NotKept, n.Records, n.SamplesDeleted = n.Records, 0, false
+	m.seal()
+	v := m.verdict(m.knownKeys())
+	require.Empty(t, findings(v))
+	require.Equal(t, []string{"the journal of node alpha of run abcd2345-2: the records are not in the bag: records.sha256 has their digests alone"}, v.Check(CheckJournals).Why)
+	require.Equal(t, Partly, v.Check(CheckJournals).State)
 }
 
 // With one byte changed in any file, the bag is refused or has a finding that names the file.

@@ -17,6 +17,6 @@
 //	rebuilt.go  what came of making the exported files again
 //	open.go     a stranger's bag is opened, within bounds: read_zip.go, read_folder.go,
 //	            read_names.go, read_manifest.go, read_index.go, read_journal.go
-//	unsigned.go journals without a signature, by the reason
+//	reasons.go  journals of which something is not there, by the reason
 //	layout.go   where what is in a bag, and evidence.json, which says it to programs
 package evidence

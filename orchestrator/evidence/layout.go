@@ -104,6 +104,9 @@ type Node struct {
 	// old ones: the journal in the bag lacks them, and its signature holds for the digests of
 	// its records alone ([RecordDigests]).
 	SamplesDeleted bool `json:"samples_deleted,omitempty"`
+	// NotKept is how many records a version of Linktrial stored that did not keep them as they
+	// were written. The bag lacks them, and nothing can be made again of the journal.
+	NotKept int64 `json:"not_kept,omitempty"`
 }
 
 // RecordDigests has the SHA-256 of each record of a journal from which samples were deleted,

@@ -131,8 +131,8 @@ func (n *Node) check() error {
 	switch {
 	case !slices.Contains([]radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer}, radio.Role(n.Role)):
 		return fmt.Errorf("node %s: role %.80q, expected client, relay or server", n.Name, n.Role)
-	case n.Records < 0:
-		return fmt.Errorf("node %s: %d records", n.Name, n.Records)
+	case n.Records < 0 || n.NotKept < 0:
+		return fmt.Errorf("node %s: %d records, and %d that were not kept", n.Name, n.Records, n.NotKept)
 	case !slices.Contains([]journal.RunEnd{"", journal.RunCompleted, journal.RunAborted, journal.RunStopped}, journal.RunEnd(n.Ended)):
 		return fmt.Errorf("node %s: ended %.80q, expected completed, aborted or stopped", n.Name, n.Ended)
 	}

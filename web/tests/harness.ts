@@ -407,7 +407,7 @@ export async function axeRules(page: Page): Promise<string[]> {
 
 /** The page has no such finding, once messages have faded in or out. */
 export async function clean(page: Page): Promise<void> {
-  await expect.poll(() => axe(page)).toEqual([])
+  await expect.poll(async () => (await axe(page)).join('\n')).toBe('') // as text, a failure shows it whole
 }
 
 /** The bytes of scripts that a page has loaded, compressed as they came over the wire. */

@@ -42,7 +42,8 @@ type gathering struct {
 	nodes    map[string][]store.RunNode // by run
 	journals int
 	signed   int // of the journals
-	unsigned evidence.UnsignedJournals
+	// Journals without a signature, and such of which the bag lacks records.
+	unsigned, deleted, notKept evidence.JournalsByReason
 }
 
 // miss notes what the bag does not have, and why.
@@ -234,6 +235,8 @@ func (g *gathering) parts(ctx context.Context) error {
 			g.bundle.Evidence.Runs[i].Nodes = append(g.bundle.Evidence.Runs[i].Nodes, x)
 		}
 	}
+	g.deleted.Each(func(journals string, _ bool, why string) { g.miss("the samples in %s: %s", journals, why) })
+	g.notKept.Each(func(journals string, _ bool, why string) { g.miss("records of %s: %s", journals, why) })
 	g.unsigned.Each(func(journals string, several bool, why string) {
 		what := "signature"
 		if several {

@@ -78,7 +78,7 @@ func (g *gathering) journal(ctx context.Context, run *store.RunOverview, n *stor
 	if err != nil {
 		return out, err
 	}
-	out.Records, out.SamplesDeleted = w.kept, w.deleted > 0
+	out.Records, out.SamplesDeleted, out.NotKept = w.kept, w.deleted > 0, w.notKept
 	if w.all > 0 {
 		g.journals++
 	}
@@ -87,10 +87,14 @@ func (g *gathering) journal(ctx context.Context, run *store.RunOverview, n *stor
 	case w.all == 0 && run.StartedAt != nil:
 		g.miss("the journal %s: nothing of it is stored", of)
 	case w.deleted > 0:
-		g.miss("the samples in the journal %s: they were deleted because they were old; the digests of all its records are in records.sha256", of)
+		g.deleted.Add(run.ID, n.Node, "they were deleted because they were old; the digests of all records are in records.sha256")
 	}
 	if w.notKept > 0 {
-		g.miss("%d of %d records of the journal %s: the version of Linktrial that stored them kept no records as they were written; the digests of all its records are in records.sha256", w.notKept, w.all, of)
+		what := "some"
+		if w.notKept == w.all {
+			what = "all"
+		}
+		g.notKept.Add(run.ID, n.Node, what+" of them were stored by a version of Linktrial that kept no records as they were written; the digests of all records are in records.sha256")
 	}
 	if w.all > 0 && n.Ended == nil {
 		g.miss("the end of the journal %s: %d records are stored, and its end is not", of, w.all)

@@ -73,6 +73,9 @@ const mostProblems = 200
 // could not be done: one of this machine, or rows with which nothing can be made.
 func Rebuild(ctx context.Context, cfg Config) (out *evidence.Rebuilt, err error) {
 	cfg.complete()
+	if err := kept(cfg.Index); err != nil {
+		return nil, err
+	}
 	dir, remove, err := cfg.folder()
 	if err != nil {
 		return nil, fmt.Errorf("folder for the database: %w", err)
@@ -93,6 +96,22 @@ func Rebuild(ctx context.Context, cfg Config) (out *evidence.Rebuilt, err error)
 		err = errors.Join(err, db.Stop(stop))
 	}()
 	return inDatabase(ctx, &cfg, dir, db.URL()+"&synchronous_commit=off") // what is lost with the machine is made again
+}
+
+// kept returns an error where the bag lacks records of which results were made.
+func kept(index *evidence.Evidence) (err error) {
+	var lacking evidence.JournalsByReason
+	for i := range index.Runs {
+		for _, n := range index.Runs[i].Nodes {
+			if n.NotKept > 0 {
+				lacking.Add(index.Runs[i].ID, n.Name, "")
+			}
+		}
+	}
+	lacking.Each(func(journals string, _ bool, _ string) {
+		err = fmt.Errorf("records of %s are not in the bag: they were stored by a version of Linktrial that kept no records as they were written", journals)
+	})
+	return err
 }
 
 // inDatabase is [Rebuild] in an empty database. dir is for files that matter only meanwhile.

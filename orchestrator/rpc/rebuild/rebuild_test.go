@@ -280,6 +280,13 @@ func TestRowsOfStrangers(t *testing.T) {
 	}
 }
 
+// Of journals that an earlier version stored nothing can be made: that is said at once.
+func TestNotKept(t *testing.T) {
+	index := &evidence.Evidence{Campaign: quickStart, Runs: []evidence.Run{{ID: quickStartRun, Nodes: []evidence.Node{{Name: "alpha", NotKept: 3}, {Name: "bravo"}}}}}
+	_, err := Rebuild(t.Context(), Config{Bag: folder(t.TempDir()), Index: index})
+	require.EqualError(t, err, "records of the journal of node alpha of run a4rdgnbq-1 are not in the bag: they were stored by a version of Linktrial that kept no records as they were written")
+}
+
 // A person who gives up, and a machine without Typst.
 func TestEnds(t *testing.T) {
 	o, journals := measuredQuickStart(t)

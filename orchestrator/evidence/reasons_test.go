@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestUnsignedJournals(t *testing.T) {
-	var u UnsignedJournals
+func TestJournalsByReason(t *testing.T) {
+	var u JournalsByReason
 	u.Add("abcd-1", "alpha", "it was refused")
 	for run := range 40 {
 		for _, node := range []string{"client", "server"} {

@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// UnsignedJournals are journals without a signature, by the reason: a campaign of a hundred
-// runs whose nodes have no certificates has one.
-type UnsignedJournals struct {
+// JournalsByReason are journals of which something is not there, by the reason: a campaign of
+// a hundred runs whose nodes have no certificates has one.
+type JournalsByReason struct {
 	reasons []string // in the order in which they came
-	by      map[string]*unsignedFor
+	by      map[string]*journalsFor
 }
 
-type unsignedFor struct {
+type journalsFor struct {
 	first       string
 	journals    int
 	nodes, runs []string
 }
 
-// Add notes that a node's journal of a run has no signature.
-func (u *UnsignedJournals) Add(run, node, why string) {
+// Add notes a node's journal of a run.
+func (u *JournalsByReason) Add(run, node, why string) {
 	if u.by == nil {
-		u.by = map[string]*unsignedFor{}
+		u.by = map[string]*journalsFor{}
 	}
 	x := u.by[why]
 	if x == nil {
-		x = &unsignedFor{first: fmt.Sprintf("the journal of node %s of run %s", node, run)}
+		x = &journalsFor{first: fmt.Sprintf("the journal of node %s of run %s", node, run)}
 		u.by[why], u.reasons = x, append(u.reasons, why)
 	}
 	x.journals++
@@ -41,7 +41,7 @@ func with(list []string, s string) []string {
 }
 
 // Each calls f for each reason, with the journals as the subject of a sentence.
-func (u *UnsignedJournals) Each(f func(journals string, several bool, why string)) {
+func (u *JournalsByReason) Each(f func(journals string, several bool, why string)) {
 	const named = 6 // nodes; a run has at most three
 	for _, why := range u.reasons {
 		x := u.by[why]
