@@ -2,6 +2,7 @@ package trial
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path"
@@ -72,12 +73,29 @@ key is known here is said, too.`,
 	return cmd
 }
 
-// importedResults reads the results that are imported.
+// importedResults reads the results that are imported: of the campaign whose evidence the bag
+// is.
 func importedResults(bag *evidence.Bag) ([]byte, error) {
+	name := path.Join(evidence.Results, importedFile)
 	if !slices.ContainsFunc(bag.Index.Exports, func(x evidence.Export) bool { return x.File == importedFile && x.Run == "" }) {
-		return nil, fmt.Errorf("%s: %s: the bag does not have it, which is what is imported", bag.Name(), path.Join(evidence.Results, importedFile))
+		return nil, fmt.Errorf("%s: %s: the bag does not have it, which is what is imported", bag.Name(), name)
 	}
-	return bag.Read(path.Join(evidence.Results, importedFile), report.MaxImport)
+	content, err := bag.Read(name, report.MaxImport)
+	if err != nil {
+		return nil, err
+	}
+	var of struct { // the orchestrator reads all of it
+		Dataset struct {
+			Campaign string `json:"campaign"`
+		} `json:"dataset"`
+	}
+	if err := json.Unmarshal(content, &of); err != nil {
+		return nil, fmt.Errorf("%s: %s: it is no JSON export of results: %w", bag.Name(), name, err)
+	}
+	if of.Dataset.Campaign != bag.Index.Campaign {
+		return nil, fmt.Errorf("%s: %s: it has the results of campaign %.64q, and the bag is the evidence of campaign %s", bag.Name(), name, of.Dataset.Campaign, bag.Index.Campaign)
+	}
+	return content, nil
 }
 
 // evidenceOrigin is where imported results come from, in the words of who imports them and

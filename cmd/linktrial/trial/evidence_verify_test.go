@@ -34,6 +34,9 @@ import (
 	"linktrial/orchestrator/security/signing"
 )
 
+// madeResults is as much of results.json as an import looks at before the orchestrator does.
+const madeResults = `{"dataset": {"campaign": "abcd2345"}}`
+
 // writeBag writes a bag without runs; signed with key where that is not nil.
 func writeBag(t *testing.T, key ed25519.PrivateKey, change func(files map[string]string)) string {
 	t.Helper()
@@ -43,7 +46,7 @@ func writeBag(t *testing.T, key ed25519.PrivateKey, change func(files map[string
 	})
 	require.NoError(t, err)
 	files := map[string]string{
-		evidence.Index: string(index), evidence.Plan: "name: quick-start\n", evidence.Crate: "{}", evidence.Results + "/results.json": "{}",
+		evidence.Index: string(index), evidence.Plan: "name: quick-start\n", evidence.Crate: "{}", evidence.Results + "/results.json": madeResults,
 		evidence.ReadMe: "x", evidence.Signers: "", evidence.Declaration: "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n",
 	}
 	if key != nil {
@@ -246,7 +249,7 @@ func TestEvidenceImport(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, out, "Campaign abcd2345 (quick-start) is imported: 1 run, 3 trials. ")
 		require.Equal(t, c.origin, o.asked.Origin)
-		require.Equal(t, "{}", string(o.asked.Content))
+		require.Equal(t, madeResults, string(o.asked.Content))
 		require.Equal(t, "ada", o.asked.By)
 	}
 
@@ -258,4 +261,11 @@ func TestEvidenceImport(t *testing.T) {
 	_, err = o.evidence(t, "import", writeBag(t, key, func(files map[string]string) { delete(files, evidence.Results+"/results.json") }))
 	require.Error(t, err)
 	require.Nil(t, o.asked)
+
+	bag, _, err := verifyBag(t.Context(), writeBag(t, key, nil), evidence.Known{}, func(string, float64) {})
+	require.NoError(t, err)
+	defer bag.Close()
+	bag.Index.Campaign = "wxyz2345"
+	_, err = importedResults(bag)
+	require.EqualError(t, err, `trial.zip: data/results/results.json: it has the results of campaign "abcd2345", and the bag is the evidence of campaign wxyz2345`)
 }
