@@ -43,7 +43,7 @@ The flags of texts change those, and leave the others; an empty text takes one a
 file has all of them: what it does not have is taken away. --show prints them in the form
 of such a file, so that it can be edited and given back. Chapters are ` + strings.Join(report.ChapterKeys(), ", ") + `.`,
 		Example: `  linktrial report words m4t7xk2p --title "Two protocols on the hill" --author "A. Meyer"
-  linktrial report words m4t7xk2p --remark "results=At K Lot a lorry stood between the antennas."
+  linktrial report words m4t7xk2p --remark "results=At K Lot a lorry was between the antennas."
   linktrial report words m4t7xk2p --show > words.yaml
   linktrial report words m4t7xk2p --file words.yaml
   linktrial report words m4t7xk2p --remove`,

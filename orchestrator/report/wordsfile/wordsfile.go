@@ -29,7 +29,7 @@ var keys = &yamlschema.Mapping{Name: "the words", Keys: []yamlschema.Key{
 	{Name: "author", Form: yamlschema.Line(), Unset: "who saves the words", Example: `"A. Meyer, Signals School"`, Meaning: fmt.Sprintf("Who wrote the words, at most %d characters.", report.MaxWordsLine)},
 	{Name: "summary", Form: yamlschema.Text(), Unset: "there is none", Example: `"Both protocols deliver."`,
 		Meaning: fmt.Sprintf("The first chapter: paragraphs with empty lines between them, at most %d characters.", report.MaxWordsSummary)},
-	{Name: "remarks", Form: yamlschema.Of(remarkKeys), Unset: "there are none", Example: `{results: "At K Lot a lorry stood between the antennas."}`, Meaning: "What ends a chapter, by its key."},
+	{Name: "remarks", Form: yamlschema.Of(remarkKeys), Unset: "there are none", Example: `{results: "At K Lot a lorry was between the antennas."}`, Meaning: "What ends a chapter, by its key."},
 }}
 
 // remarkKeys are the chapters.
