@@ -51,7 +51,7 @@ func FuzzWrite(f *testing.F) {
 		w := report.Words{Title: strings.ReplaceAll(s, "\n", " "), Author: "x", Summary: s, Remarks: map[string]string{"results": s + "\n\n" + s}}
 		w.Tidy()
 		if w.Check() != nil {
-			t.Skip()
+			return // no words that are saved
 		}
 		b, err := wordsfile.Write(w, 7, []string{"Of a campaign\ntitle: y"})
 		require.NoError(t, err)
