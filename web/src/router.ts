@@ -112,6 +112,12 @@ export const routes: RouteRecordRaw[] = [
     component: () => import('@/pages/AuditPage.vue'),
     meta: { title: 'Audit log', menu: 95, role: 'admin' },
   },
+  {
+    path: '/notifications',
+    name: 'notifications',
+    component: () => import('@/pages/NotificationsPage.vue'),
+    meta: { title: 'Notifications' },
+  },
   { path: '/account', name: 'account', component: () => import('@/pages/AccountPage.vue'), meta: { title: 'Account' } },
   {
     path: '/login',

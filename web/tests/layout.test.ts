@@ -123,6 +123,8 @@ test.each([
   ['protocols', '/protocols', 'Where it runs'],
   ['approvals', '/protocols/approvals', 'Accepted'],
   ['lab', '/lab', 'Lab'],
+  ['notifications', '/notifications', 'What happened'],
+  ['notifications-sent', '/notifications?show=sent', 'This browser'],
   ['users', '/users', 'Users'],
   ['audit', '/audit', 'Audit log'],
   ['account', '/account', 'Account'],

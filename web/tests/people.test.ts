@@ -172,5 +172,12 @@ test('people log in at the provider, and locally where it is away', async () => 
     .first()
     .waitFor()
   await clean(otto)
+  // On a phone the header is one row, with the user and the bell in it.
+  await otto.setViewportSize({ width: 390, height: 844 })
+  await otto
+    .getByRole('banner')
+    .getByRole('link', { name: /^Notifications/ })
+    .waitFor()
+  await expect.poll(async () => (await otto.getByRole('banner').boundingBox())!.height).toBeLessThan(64)
   expect(troubles).toEqual([])
 })

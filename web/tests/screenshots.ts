@@ -393,6 +393,8 @@ test('where people log in', async () => {
       [
         { name: 'users', path: '/users', ready: 'tbody tr' },
         { name: 'users-add', path: '/users', ready: 'tbody tr', prepare: button('Add a user') },
+        { name: 'notifications', path: '/notifications', ready: 'ol.told li, .hint' },
+        { name: 'notifications-sent', path: '/notifications?show=sent', ready: 'main .new' },
         { name: 'audit', path: '/audit', ready: 'tbody tr' },
         { name: 'account', path: '/account', ready: 'h2' },
         { name: 'account-token', path: '/account', ready: 'h2', prepare: button('New token') },

@@ -80,6 +80,7 @@ const pages: [name: string, path: string, content: string][] = [
   ['protocols', '/protocols', 'h2, h3, table, .hint'],
   ['approvals', '/protocols/approvals', 'h2, h3, table, .hint'],
   ['lab', '/lab', 'h2, h3, table, .hint, select'],
+  ['notifications', '/notifications', 'ol.told li, .hint'],
   ['account', '/account', 'p'],
   ['audit log', '/audit', 'table tbody tr, .hint, p'],
 ]

@@ -12,6 +12,7 @@ import { FleetService } from '@/gen/linktrial/v1/fleet_pb'
 import { JoinService } from '@/gen/linktrial/v1/join_pb'
 import { LibraryService } from '@/gen/linktrial/v1/library_pb'
 import { MeasureService } from '@/gen/linktrial/v1/measure_pb'
+import { NotificationService } from '@/gen/linktrial/v1/notification_pb'
 import { OperatorService } from '@/gen/linktrial/v1/operator_pb'
 import { ReportService } from '@/gen/linktrial/v1/report_pb'
 import { ResultService } from '@/gen/linktrial/v1/result_pb'
@@ -120,6 +121,7 @@ export const catalog = createClient(CatalogService, transport)
 export const nodes = createClient(NodeService, transport)
 export const joins = createClient(JoinService, transport)
 export const measure = createClient(MeasureService, transport)
+export const notifications = createClient(NotificationService, transport)
 export const trust = createClient(TrustService, transport)
 
 /**

@@ -8,6 +8,7 @@ import {
   fleetState,
   linkState,
   nodeState,
+  notificationChannelState,
   runState,
   trialStates,
   verdictState,
@@ -89,4 +90,12 @@ test('a digest is compared where both ends have said theirs', () => {
     'other',
   ])
   expect(digestStates.other).toMatchObject({ glyph: '✕', word: 'differs', tone: 'bad' })
+})
+test('how deliveries of notifications go: off, an error, what waits, and then what arrived', () => {
+  const of = (more: object) => notificationChannelState({ off: false, error: '', waiting: 0, delivered: 0, ...more })
+  expect(of({}).word).toBe('nothing sent yet')
+  expect(of({ delivered: 2 })).toMatchObject({ word: 'delivered', tone: 'ok' })
+  expect(of({ delivered: 2, waiting: 1 }).word).toBe('delivering')
+  expect(of({ waiting: 1, error: '500' })).toMatchObject({ word: 'last delivery failed', tone: 'bad' })
+  expect(of({ off: true, error: '500' }).word).toBe('off')
 })

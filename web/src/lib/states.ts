@@ -273,6 +273,31 @@ export const attentionState = (things: number, fault: boolean): State =>
     ? state('!', things === 1 ? '1 needs attention' : `${things} need attention`, fault ? 'bad' : 'warn')
     : state('✓', 'nothing needs attention', 'ok')
 
+/** How deliveries by a webhook or e-mail go. */
+export function notificationChannelState(c: {
+  off: boolean
+  error: string
+  waiting: number
+  delivered: number
+}): State {
+  if (c.off) return state('‖', 'off', 'muted')
+  if (c.error) return state('✕', 'last delivery failed', 'bad')
+  if (c.waiting) return state('◷', 'delivering', 'run')
+  return c.delivered ? state('✓', 'delivered', 'ok') : state('–', 'nothing sent yet', 'muted')
+}
+
+const browserStates = {
+  on: state('✓', 'on', 'ok'),
+  off: state('○', 'off', 'muted'),
+  impossible: state('!', 'not possible here', 'warn'),
+}
+/** The browser's own notifications. */
+export const browserNotificationState = (s: keyof typeof browserStates): State => browserStates[s]
+
+/** A notification that somebody has to see, one that came since the page was last read, and any other. */
+export const notificationState = (urgent: boolean, unseen: boolean): State | undefined =>
+  urgent ? state('!', 'urgent', 'warn') : unseen ? state('●', 'new', 'run') : undefined
+
 /** Short messages of the pages, by what they are. */
 export const toastStates: Record<'success' | 'warning' | 'error', Omit<State, 'word'>> = {
   success: { glyph: '✓', tone: 'ok' },

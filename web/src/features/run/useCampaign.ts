@@ -4,16 +4,17 @@ import { useQuery, useQueryClient } from '@tanstack/vue-query'
 import { useEventListener } from '@vueuse/core'
 import { computed, onScopeDispose, shallowRef, watch, type Ref } from 'vue'
 import { onBack } from '@/composables/contact'
+import type { WatchResponse } from '@/gen/linktrial/v1/operator_pb'
 import { control, operator } from '@/lib/api'
+import { Follower, type Link } from '@/lib/follower'
 import { CampaignStore, type Received } from './campaignStore'
-import { Follower, type Link } from './follower'
 import { perFrame, type PerFrame } from './perFrame'
 
 export function useCampaign(id: Ref<string>) {
   const store = shallowRef(new CampaignStore())
   const link = shallowRef<Link>({ state: 'connecting' })
   const queries = useQueryClient()
-  let follower: Follower | undefined
+  let follower: Follower<WatchResponse> | undefined
   let arrived: PerFrame<Received> | undefined
 
   function stop() {
@@ -24,10 +25,10 @@ export function useCampaign(id: Ref<string>) {
     stop()
     const mine = (store.value = new CampaignStore())
     const queue = (arrived = perFrame<Received>((batch) => mine.apply(batch)))
-    const f = (follower = new Follower({
+    const f = (follower = new Follower<WatchResponse>({
       open: (signal) => operator.watch({ campaignId: campaign, journal: true, samples: true }, { signal }),
       probe: (signal) => operator.listRuns({ campaignId: campaign, limit: 1 }, { signal }),
-      event(event) {
+      event({ event }) {
         if (follower === f) queue.add({ event, at: Date.now() })
       },
       link(l) {

@@ -1,7 +1,6 @@
-// Follows a campaign's stream, and comes back by itself when it breaks: the
+// Follows a stream of the orchestrator, and comes back by itself when it breaks: the
 // runs go on at the nodes whether anybody watches or not.
 import { Code, ConnectError } from '@connectrpc/connect'
-import type { WatchResponse } from '@/gen/linktrial/v1/operator_pb'
 
 export interface Link {
   /** refused: the orchestrator says that there is nothing to watch; trying again would not help. */
@@ -12,12 +11,16 @@ export interface Link {
   error?: unknown
 }
 
-export interface FollowOptions {
-  open(signal: AbortSignal): AsyncIterable<WatchResponse>
+export interface FollowOptions<M> {
+  open(signal: AbortSignal): AsyncIterable<M>
   /** Asks the orchestrator for anything small: a quiet stream may be a dead one. */
   probe(signal: AbortSignal): Promise<unknown>
-  event(e: WatchResponse['event']): void
+  event(m: M): void
   link(l: Link): void
+  /** What is followed has no end: a stream that ends is opened again. */
+  endless?: boolean
+  /** Another time than quietMs, in milliseconds. */
+  quietMs?: number
 }
 
 const firstRetryMs = 500
@@ -34,13 +37,13 @@ const permanent = new Set([
   Code.Unauthenticated,
 ])
 
-/** One follower of one campaign. Ends with the campaign, or when it is stopped. */
-export class Follower {
+/** Follows one stream. Ends with it, unless that is endless, or when it is stopped. */
+export class Follower<M> {
   private readonly end = new AbortController()
   private rest: (() => void) | undefined
   readonly done: Promise<void>
 
-  constructor(private readonly o: FollowOptions) {
+  constructor(private readonly o: FollowOptions<M>) {
     // Not before its owner knows it.
     this.done = Promise.resolve().then(() => this.run())
   }
@@ -71,15 +74,17 @@ export class Follower {
             retry = firstRetryMs
           }
           this.o.link({ state: 'live' })
-          this.o.event(m.event)
+          this.o.event(m)
         }
-        if (!this.end.signal.aborted) this.o.link({ state: 'over' })
-        return
+        if (!this.o.endless) {
+          if (!this.end.signal.aborted) this.o.link({ state: 'over' })
+          return
+        }
       } catch (e) {
         failure = e
       }
       if (this.end.signal.aborted) return
-      if (permanent.has(ConnectError.from(failure).code)) {
+      if (failure !== undefined && permanent.has(ConnectError.from(failure).code)) {
         this.o.link({ state: 'refused', error: failure })
         return
       }
@@ -91,7 +96,7 @@ export class Follower {
   }
 
   // The stream, broken off when the orchestrator does not answer a probe.
-  private async *watched(): AsyncGenerator<WatchResponse> {
+  private async *watched(): AsyncGenerator<M> {
     const stream = new AbortController()
     const stop = () => stream.abort()
     this.end.signal.addEventListener('abort', stop)
@@ -99,7 +104,7 @@ export class Follower {
     const opened = Date.now()
     let gone: unknown
     const watchdog = setInterval(async () => {
-      if (asking || Date.now() - Math.max(opened, this.heardAt) < quietMs) return
+      if (asking || Date.now() - Math.max(opened, this.heardAt) < (this.o.quietMs ?? quietMs)) return
       asking = true
       const limit = new AbortController()
       const late = setTimeout(() => limit.abort(), probeMs)

@@ -12,7 +12,7 @@ const gone = () => new ConnectError('gone', Code.Unavailable)
 
 type Part = WatchResponse | Error | 'hang'
 /** Each list is one stream: messages, then an error, the end, or silence. */
-function follower(streams: Part[][], probe: () => Promise<unknown> = async () => {}) {
+function follower(streams: Part[][], probe: () => Promise<unknown> = async () => {}, endless = false) {
   const links: Link[] = []
   const texts: string[] = []
   let opened = 0
@@ -28,16 +28,17 @@ function follower(streams: Part[][], probe: () => Promise<unknown> = async () =>
       }
     },
     probe,
-    event: (e) => e.case === 'note' && texts.push(e.value.text),
+    event: ({ event: e }) => e.case === 'note' && texts.push(e.value.text),
+    endless,
     link: (l) => links.push(l),
   })
   return { f, links, texts, opened: () => opened }
 }
 
 it('says nothing before its owner knows it', async () => {
-  let mine: Follower | undefined
+  let mine: Follower<WatchResponse> | undefined
   const heard: unknown[] = []
-  const f = new Follower({
+  const f = new Follower<WatchResponse>({
     open: async function* () {},
     probe: async () => {},
     event: () => {},
@@ -53,6 +54,15 @@ it('ends with the campaign', async () => {
   await f.done
   expect(texts).toEqual(['a', 'b'])
   expect(links.map((l) => l.state)).toEqual(['connecting', 'live', 'live', 'over'])
+})
+
+it('opens a stream without end again when it ends', async () => {
+  const { f, links, texts } = follower([[event('a')], [event('b'), 'hang']], undefined, true)
+  await vi.advanceTimersByTimeAsync(600)
+  expect(texts).toEqual(['a', 'b'])
+  expect(links.map((l) => l.state)).toEqual(['connecting', 'live', 'lost', 'live'])
+  f.stop()
+  await f.done
 })
 
 it('comes back by itself, waiting longer each time, and says since when', async () => {
