@@ -35,7 +35,7 @@ func ParseTopology(file string, data []byte) (*Topology, error) {
 		t.Stations = append(t.Stations, s)
 	}
 	if len(unknown) > 0 {
-		t.Notes = append(t.Notes, "Elevation unknown, and given as 0 m: "+strings.Join(unknown, ", ")+".")
+		t.Notes = append(t.Notes, elevationNote(unknown))
 	}
 	for _, role := range []Role{RoleClient, RoleServer} {
 		if f := r.Field("stations"); r.OK() && t.Station(role) == nil {

@@ -32,7 +32,7 @@ const ComparisonMethod = "paired by iteration. Ratio: Hodges–Lehmann, with the
 
 // ComparisonHeader names the columns of [Comparison.Cells].
 func ComparisonHeader() []string {
-	return []string{"Pairs", "Difference", "95 % CI, t", "p, t", "Ratio", "95 % CI, signed-rank", "p, signed-rank", "the same, Holm", "Rank-biserial r", "Gain"}
+	return []string{"Pairs", "Difference", "95 % CI, t", "p, t", "Ratio", "95 % CI, signed-rank", "p, signed-rank", "p, Holm-corrected", "Rank-biserial r", "Gain"}
 }
 
 // Cells are its values.

@@ -70,6 +70,10 @@ type Run struct {
 
 	Provenance map[string]journal.Provenance    `json:"provenance"` // by node
 	Clocks     map[string][]journal.ClockOffset `json:"clocks"`     // by node
+
+	// Sampled is filled for reports, of at most [MostSequences] runs with samples. No export
+	// has it.
+	Sampled *Sampled `json:"-"`
 }
 
 // Breach is what a driver did wrong without deciding an attempt by it.

@@ -63,6 +63,7 @@
 //   - attempt: which attempts count, and their throughput
 //   - run: where a run stands among those of its campaign, and where its results come from
 //   - dataset: runs, trials and attempts
+//   - sampled: samples of one iteration of a run, for drawings
 //   - ownwords: what directors add to a report
 //   - origin: where results come from that another orchestrator measured
 //   - window: what flows delivered in a common time

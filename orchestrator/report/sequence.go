@@ -3,23 +3,38 @@ package report
 import (
 	"fmt"
 	"slices"
-	"time"
 )
 
-// Series is how one flow of an attempt went on, as its client's samples say.
-type Series struct {
-	Trial   int // index in the sheet
-	Attempt int
-	Flow    int
-	Points  []SeriesPoint // in order of time
-}
-
-// SeriesPoint is one sample.
-type SeriesPoint struct {
-	Elapsed     time.Duration // since the transfer's clock started
-	Bytes       int64         // acknowledged, or sent where Sent
-	Sent        bool          // the protocol does not report what is acknowledged
-	Retransmits *int64        // in all so far
+// SequenceIteration chooses the iteration that a report draws of a run, without its samples: the
+// first in which every treatment has a valid trial, else the first of those with the most. nil:
+// no trial with a transfer has begun.
+func SequenceIteration(r *Run) *Sampled {
+	all, begun, counted := map[string]bool{}, map[int]bool{}, map[int]map[string]bool{}
+	var order []int
+	for i := range r.Trials {
+		t := &r.Trials[i]
+		if r.ProbesAlone(t) {
+			continue
+		}
+		all[t.Treatment] = true
+		if len(t.Attempts) > 0 && !begun[t.Iteration] {
+			begun[t.Iteration], counted[t.Iteration] = true, map[string]bool{}
+			order = append(order, t.Iteration)
+		}
+		if t.Counted() != nil {
+			counted[t.Iteration][t.Treatment] = true
+		}
+	}
+	if len(order) == 0 {
+		return nil
+	}
+	out := &Sampled{Iteration: order[0], Valid: len(counted[order[0]]), Treatments: len(all)}
+	for _, n := range order {
+		if len(counted[n]) > out.Valid {
+			out.Iteration, out.Valid = n, len(counted[n])
+		}
+	}
+	return out
 }
 
 // Sequence is the attempts a time–sequence diagram of an iteration shows: the

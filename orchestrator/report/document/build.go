@@ -24,6 +24,7 @@ func Of(v *report.Analysis) (*Document, error) {
 		}
 		d.Sections = append(d.Sections, remarked(v, report.Chapters[i], sections)...)
 	}
+	d.Sections = append(d.Sections, references(d)...)
 	d.number()
 	return d, nil
 }

@@ -40,7 +40,7 @@ func checkSection(t *testing.T, of string, s *Section, parts bool) {
 	t.Helper()
 	assert.True(t, len(s.Blocks) > 0 || s.Level == 1 && parts, "%s: section %s has no content", of, s.ID)
 	for _, b := range s.Blocks {
-		assert.True(t, b.Paragraph != "" || len(b.List) > 0 || len(b.Facts) > 0 || b.Table != nil, "%s: empty block in %s", of, s.ID)
+		assert.True(t, b.Paragraph != "" || len(b.List) > 0 || len(b.Facts) > 0 || b.Table != nil || b.Figure != nil, "%s: empty block in %s", of, s.ID)
 		if b.Table == nil {
 			continue
 		}

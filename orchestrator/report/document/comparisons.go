@@ -21,7 +21,7 @@ func comparisons(v *report.Analysis) ([]Section, error) {
 		return nil, nil
 	}
 	return append([]Section{{ID: "comparisons", Title: "Comparisons", Level: 1, Blocks: []Block{
-		paragraph("Intervals have a level of 95 % and are each of one comparison. Values of p that are called Holm's are corrected for all comparisons of the run."),
+		paragraph("Intervals have a level of 95 % and are each of one comparison. Values of p in columns that are called Holm-corrected allow for all comparisons of the run."),
 	}}}, parts...), nil
 }
 
@@ -79,7 +79,7 @@ func comparedDelivery(v *report.Analysis, names []string) Section {
 		}
 	}
 	return Section{ID: "comparisons-delivery", Title: "Time to delivery in a run", Level: 2, Blocks: tablesOf(names, "Time to delivery against the reference",
-		append([]column{textColumn("Treatment")}, numberColumns("Pairs", "Mean, s", "Sooner, s", "95 % CI, t", "p, t", "the same, Holm")...), runs)}
+		append([]column{textColumn("Treatment")}, numberColumns("Pairs", "Mean, s", "Sooner, s", "95 % CI, t", "p, t", "p, Holm-corrected")...), runs)}
 }
 
 // comparedRuns hold treatments against each other over runs, as places or days.

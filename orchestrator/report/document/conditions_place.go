@@ -48,7 +48,7 @@ func placeBlocks(v *report.Analysis) (blocks []Block) {
 		if t.Second != nil {
 			text += " Every node has a second radio, " + t.Second.Radio + " (source: " + t.Second.Source + ")."
 		}
-		blocks = slices.Concat(blocks, paragraphs(text), stationTable(t, title), linkTable(t, title), listOf(slices.Clone(t.Notes)))
+		blocks = slices.Concat(blocks, paragraphs(text), placeFigures(v, x, title), stationTable(t, title), linkTable(t, title), listOf(slices.Clone(t.Notes)))
 	}
 	return blocks
 }
@@ -65,7 +65,11 @@ func stationTable(t *radio.Topology, title string) []Block {
 				moves += ", back and forth"
 			}
 		}
-		g.add(s.Name, string(s.Role), exact(s.Latitude), exact(s.Longitude), exact(s.Elevation), moves)
+		height := "unknown"
+		if t.ElevationKnown(s.Name) {
+			height = exact(s.Elevation)
+		}
+		g.add(s.Name, string(s.Role), exact(s.Latitude), exact(s.Longitude), height, moves)
 	}
 	return g.blocks()
 }

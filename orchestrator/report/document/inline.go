@@ -19,7 +19,7 @@ const svgSpace = "http://www.w3.org/2000/svg"
 var (
 	drawingElements   = []string{"circle", "g", "line", "path", "polygon", "polyline", "rect", "svg", "text", "title", "tspan"}
 	drawingAttributes = []string{
-		"cx", "cy", "d", "dy", "fill", "fill-opacity", "font-family", "font-size", "font-weight", "height", "points", "r", "role", "rx",
+		"cx", "cy", "d", "dy", "fill", "fill-opacity", "font-family", "font-size", "font-weight", "height", "paint-order", "points", "r", "role", "rx",
 		"stroke", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "stroke-opacity", "stroke-width", "text-anchor", "transform",
 		"viewBox", "width", "x", "x1", "x2", "xmlns", "y", "y1", "y2",
 	}

@@ -14,7 +14,7 @@ func results(v *report.Analysis) ([]Section, error) {
 	names := runNames(v)
 	var parts []Section
 	for _, part := range []func(*report.Analysis, []string) (Section, error){
-		throughputPart, deliveryPart, curvesPart, probesPart,
+		throughputPart, deliveryPart, sequencePart, curvesPart, probesPart,
 	} {
 		s, err := part(v, names)
 		if err != nil {

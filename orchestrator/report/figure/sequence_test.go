@@ -89,3 +89,40 @@ func TestSequence(t *testing.T) {
 		t.Errorf("flows of four are not counted from 0: %v", regexp.MustCompile(`, flow \d+: `).FindAllString(string(svg), -1))
 	}
 }
+
+// A report's diagram has the lines of the other one, as high as half a page, and one path for all
+// strokes of a line.
+func TestSampledSequence(t *testing.T) {
+	ds := reporttest.Eventful()
+	r := &ds.Runs[0]
+	r.Sampled = report.SequenceIteration(r)
+	_, trials, err := report.Sequence(r, r.Sampled.Iteration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Sampled.Series = sampled(r, trials)
+	whole, err := Sequence(ds, r, r.Sampled.Iteration, r.Sampled.Series, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	brief, err := SampledSequence(report.Analyse(ds, report.Options{}), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := checkSVG(t, string(brief))
+	strokes := regexp.MustCompile(`v10" stroke`).FindAllString(string(brief), -1)
+	if len(strokes) == 0 || len(strokes) > len(trials) || count["path"] > 2*len(trials)+2 {
+		t.Errorf("%d paths of strokes, %d in all, of %d lines", len(strokes), count["path"], len(trials))
+	}
+	marks := func(svg []byte) int { return strings.Count(string(svg), "v10") }
+	if marks(brief) < marks(whole)/2 || strings.Contains(string(brief), "sent again by") {
+		t.Errorf("%d strokes of %d", marks(brief), marks(whole))
+	}
+	if len(brief) >= len(whole) {
+		t.Errorf("%d bytes, and as a file of its own %d", len(brief), len(whole))
+	}
+	r.Sampled.Iteration = 99
+	if _, err := SampledSequence(report.Analyse(ds, report.Options{}), 0); err == nil {
+		t.Error("of an iteration that is not there")
+	}
+}

@@ -10,7 +10,7 @@ import (
 	"linktrial/orchestrator/report/typeset"
 )
 
-var reportFormat = &Format{Name: "report", Title: "Report, one HTML page", File: "report.html", MediaType: "text/html; charset=utf-8", Document: true,
+var reportFormat = &Format{Name: "report", Title: "Report, one HTML page", File: "report.html", MediaType: "text/html; charset=utf-8", Document: true, Samples: true, Telemetry: true,
 	Holds: "the [report](report.md) as one page that needs no network",
 	write: func(w io.Writer, v *report.Analysis) error {
 		d, err := document.Of(v)
@@ -23,7 +23,7 @@ var reportFormat = &Format{Name: "report", Title: "Report, one HTML page", File:
 // longestPDF is the time that a report as PDF may take, with the wait for others.
 const longestPDF = 5 * time.Minute
 
-var reportPDFFormat = &Format{Name: "report-pdf", Title: "Report, PDF", File: "report.pdf", MediaType: pdfDocument, Document: true,
+var reportPDFFormat = &Format{Name: "report-pdf", Title: "Report, PDF", File: "report.pdf", MediaType: pdfDocument, Document: true, Samples: true, Telemetry: true,
 	Holds: "the [report](report.md) as a tagged PDF (PDF/UA-1), for print and signatures",
 	write: inMemory(func(v *report.Analysis) ([]byte, error) {
 		d, err := document.Of(v)

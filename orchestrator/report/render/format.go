@@ -25,6 +25,8 @@ type Format struct {
 	OnScreen bool
 	// Telemetry is of what shows it: a data set has it only where it is asked for.
 	Telemetry bool
+	// Samples is of what draws those of one iteration a run: as [Format.Telemetry].
+	Samples bool
 	// Document is of a report for people, which a command and a button of their own ask for:
 	// it is not among the files that are written where no format is named, either.
 	Document bool

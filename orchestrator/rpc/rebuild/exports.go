@@ -74,14 +74,18 @@ func (e *exports) again(ctx context.Context, x *evidence.Export) (evidence.Rebui
 	}
 	f, _, _ := strings.Cut(x.Format, ":")
 	if format := render.Find(f); !out.Same && e.lacksRun != "" && format != nil && ofSamples(format) {
-		out.Differs, out.NotMade = "", "it is made of samples, and those of run "+e.lacksRun+" were deleted before the bag was packed"
+		of := "is made of"
+		if format.Samples {
+			of = "draws"
+		}
+		out.Differs, out.NotMade = "", "it "+of+" samples, and those of run "+e.lacksRun+" were deleted before the bag was packed"
 	}
 	return out, nil
 }
 
-// ofSamples reports whether a format is made of samples.
+// ofSamples reports whether a format is made of samples, or draws some.
 func ofSamples(f *render.Format) bool {
-	return f.Source == render.FromSamples || strings.HasPrefix(f.Name, "samples-")
+	return f.Source == render.FromSamples || f.Samples || strings.HasPrefix(f.Name, "samples-")
 }
 
 // message is an error's text for people.

@@ -342,6 +342,7 @@ func TestDeletedSamples(t *testing.T) {
 	for _, name := range []string{"samples.csv", "samples.parquet", "sequence.svg"} {
 		require.Equal(t, "it is made of samples, and those of run "+quickStartRun+" were deleted before the bag was packed", fileOf(t, out, name).NotMade)
 	}
+	require.Equal(t, "it draws samples, and those of run "+quickStartRun+" were deleted before the bag was packed", fileOf(t, out, "report.html").NotMade)
 	for _, name := range []string{"results.csv", "results.json", "delivery.csv"} {
 		require.True(t, fileOf(t, out, name).Same, name)
 	}

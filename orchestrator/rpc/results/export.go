@@ -146,6 +146,11 @@ func (s *Service) render(ctx context.Context, ds *report.Dataset, f *render.Form
 			return render.File{}, err
 		}
 	}
+	if f.Samples {
+		if err := fillSampled(ctx, s.cfg.Store, ds); err != nil {
+			return render.File{}, err
+		}
+	}
 	if f.Source == render.FromSamples {
 		return drawSequence(ctx, s.cfg.Store, f, ds, number, o.LeaveOut)
 	}
