@@ -16,9 +16,11 @@ import (
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/library"
+	"linktrial/orchestrator/notification"
 	"linktrial/orchestrator/rpc/day"
 	"linktrial/orchestrator/rpc/enrol"
 	"linktrial/orchestrator/rpc/measuring"
+	"linktrial/orchestrator/rpc/notifying"
 	"linktrial/orchestrator/rpc/packing"
 	"linktrial/orchestrator/rpc/people"
 	"linktrial/orchestrator/rpc/reply"
@@ -45,6 +47,7 @@ type Config struct {
 	Authority *authority.Authority
 	Joining   *joining.Joining
 	Access    *access.Access
+	Notifier  *notification.Notifier
 	Lab       Lab     // nil: none, and NoLab says why
 	NoLab     string  // for people
 	Drivers   Drivers // nil: none can be asked or checked here
@@ -111,6 +114,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&fleetCalls{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewLabServiceHandler(&lab{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewCatalogServiceHandler(&catalogs{cfg: cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewNotificationServiceHandler(notifying.New(cfg.Notifier, cfg.Logger, cfg.Engine.Stopping()), opts...))
 	mux.Handle(linktrialv1connect.NewTrustServiceHandler(trust.New(cfg.Trust, cfg.Logger), opts...))
 	mux.Handle(linktrialv1connect.NewAccessServiceHandler(people.New(cfg.Access, cfg.Logger), opts...))
 	enrol.Mount(mux, enrol.Config{Authority: cfg.Authority, Joining: cfg.Joining, SigningKeys: cfg.Trust.Keys, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: cfg.DatabaseLost, OverBound: cfg.OverBound}, opts...)

@@ -43,23 +43,24 @@ import (
 
 // The services are fuzzed through all that an orchestrator with TLS serves, on a real
 // database, one target each: anonymous, as a node, and as an admin.
-func FuzzAccessService(f *testing.F)    { fuzzService(f, "AccessService") }
-func FuzzAgentService(f *testing.F)     { fuzzService(f, "AgentService") }
-func FuzzCatalogService(f *testing.F)   { fuzzService(f, "CatalogService") }
-func FuzzControlService(f *testing.F)   { fuzzService(f, "ControlService") }
-func FuzzDayService(f *testing.F)       { fuzzService(f, "DayService") }
-func FuzzEnrolmentService(f *testing.F) { fuzzService(f, "EnrolmentService") }
-func FuzzEvidenceService(f *testing.F)  { fuzzService(f, "EvidenceService") }
-func FuzzFleetService(f *testing.F)     { fuzzService(f, "FleetService") }
-func FuzzJoinService(f *testing.F)      { fuzzService(f, "JoinService") }
-func FuzzLabService(f *testing.F)       { fuzzService(f, "LabService") }
-func FuzzLibraryService(f *testing.F)   { fuzzService(f, "LibraryService") }
-func FuzzMeasureService(f *testing.F)   { fuzzService(f, "MeasureService") }
-func FuzzNodeService(f *testing.F)      { fuzzService(f, "NodeService") }
-func FuzzOperatorService(f *testing.F)  { fuzzService(f, "OperatorService") }
-func FuzzReportService(f *testing.F)    { fuzzService(f, "ReportService") }
-func FuzzResultService(f *testing.F)    { fuzzService(f, "ResultService") }
-func FuzzTrustService(f *testing.F)     { fuzzService(f, "TrustService") }
+func FuzzAccessService(f *testing.F)       { fuzzService(f, "AccessService") }
+func FuzzAgentService(f *testing.F)        { fuzzService(f, "AgentService") }
+func FuzzCatalogService(f *testing.F)      { fuzzService(f, "CatalogService") }
+func FuzzControlService(f *testing.F)      { fuzzService(f, "ControlService") }
+func FuzzDayService(f *testing.F)          { fuzzService(f, "DayService") }
+func FuzzEnrolmentService(f *testing.F)    { fuzzService(f, "EnrolmentService") }
+func FuzzEvidenceService(f *testing.F)     { fuzzService(f, "EvidenceService") }
+func FuzzFleetService(f *testing.F)        { fuzzService(f, "FleetService") }
+func FuzzJoinService(f *testing.F)         { fuzzService(f, "JoinService") }
+func FuzzLabService(f *testing.F)          { fuzzService(f, "LabService") }
+func FuzzLibraryService(f *testing.F)      { fuzzService(f, "LibraryService") }
+func FuzzMeasureService(f *testing.F)      { fuzzService(f, "MeasureService") }
+func FuzzNodeService(f *testing.F)         { fuzzService(f, "NodeService") }
+func FuzzNotificationService(f *testing.F) { fuzzService(f, "NotificationService") }
+func FuzzOperatorService(f *testing.F)     { fuzzService(f, "OperatorService") }
+func FuzzReportService(f *testing.F)       { fuzzService(f, "ReportService") }
+func FuzzResultService(f *testing.F)       { fuzzService(f, "ResultService") }
+func FuzzTrustService(f *testing.F)        { fuzzService(f, "TrustService") }
 
 // Every service has a target.
 func TestEveryServiceIsFuzzed(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"linktrial/orchestrator/launch"
 	"linktrial/orchestrator/library"
 	"linktrial/orchestrator/liveness"
+	"linktrial/orchestrator/notification"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/rpc"
 	"linktrial/orchestrator/rpc/reply"
@@ -253,6 +254,12 @@ func (s *Server) startServices(ctx context.Context, cfg Config, m *metrics) (rpc
 		return rpc.Config{}, err
 	}
 	s.services.Add("library", services.Library.Stop)
+	services.Notifier, err = notification.Start(ctx, notification.Config{Store: s.store, Nodes: s.engine.Nodes.List, Health: preflights.Health, Changed: s.engine.Live.Changed,
+		DataDir: cfg.DataDir, Version: cfg.Version, Pages: s.pages(cfg), Logger: cfg.Logger})
+	if err != nil {
+		return rpc.Config{}, err
+	}
+	s.services.Add("notifications", services.Notifier.Stop)
 	services.Lab, services.NoLab = s.lab(cfg)
 	if s.identity, err = s.openAuthority(ctx, cfg); err != nil {
 		return rpc.Config{}, err
@@ -360,6 +367,22 @@ func (s *Server) openAccess(ctx context.Context, cfg Config, keys *signing.Keyri
 	s.services.AddContext("access", func(context.Context) error { return s.access.Close() })
 	s.access.Start(ctx)
 	return nil
+}
+
+// pages returns the address of the pages as it is known here, for links in messages: the first
+// name that the certificate was given, or the loopback. Empty: others reach it by a name that
+// only they know.
+func (s *Server) pages(cfg Config) string {
+	_, port, err := net.SplitHostPort(s.Addr())
+	switch {
+	case err != nil:
+		return ""
+	case s.mode == authority.ModeTLS && len(cfg.TLSNames) > 0:
+		return "https://" + net.JoinHostPort(cfg.TLSNames[0], port)
+	case s.mode == authority.ModeLoopback:
+		return "http://" + s.Addr()
+	}
+	return ""
 }
 
 // lab returns the lab of this machine, or why there is none.

@@ -1,5 +1,6 @@
 // Package people has the commands for a person's access to an orchestrator: login,
-// users, API tokens, the audit log, and trust in the orchestrator's certificate.
+// users, API tokens, the audit log, trust in the orchestrator's certificate, and by what
+// people are told what has happened.
 package people
 
 import (
@@ -10,5 +11,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(s *setting.Settings) []*cobra.Command {
-	return []*cobra.Command{newLogin(s), newLogout(s), newUser(s), newToken(s), newAudit(s), newTrust(s)}
+	return []*cobra.Command{newLogin(s), newLogout(s), newUser(s), newToken(s), newAudit(s), newTrust(s), newNotifications(s)}
 }

@@ -26,6 +26,7 @@ const (
 	fromJournals = "follows from the journals"
 	ofPeople     = "says who may use the orchestrator, and nothing of a campaign"
 	ofFleet      = "is of the orchestrator's nodes now; provenance in the journals says what they were"
+	ofMessages   = "is of what people were told and by what; journals, states and commands have what happened, and a channel has a secret"
 	ofPlans      = "is of plans before they start; the campaign has its own text"
 )
 
@@ -72,6 +73,10 @@ var tables = []table{
 	{name: "node_tokens", why: ofFleet},
 	{name: "node_certificates", why: "certificate.pem is the one whose key signed a journal"},
 	{name: "driver_approvals", why: "the digests that were accepted are in the run sheets"},
+	{name: "notifications", why: ofMessages},
+	{name: "notification_begin", why: ofMessages},
+	{name: "notification_channels", why: ofMessages},
+	{name: "notification_deliveries", why: ofMessages},
 	{name: "users", why: ofPeople},
 	{name: "provider_accounts", why: ofPeople},
 	{name: "second_factors", why: ofPeople},

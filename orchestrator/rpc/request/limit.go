@@ -51,7 +51,8 @@ var limits = map[string]map[string]int{
 	"LibraryService": with(usual("ListPlans", "GetPlan", "DeletePlan", "Schedule", "ListSchedules", "CancelSchedule", "PreviewRecurrence", "ScheduleRecurrence", "ChangeRecurrence"), map[string]int{
 		"SavePlan": planLimit,
 	}),
-	"NodeService": usual("CreateNodeToken", "ListNodeIdentities", "RevokeNode", "GetAuthority"),
+	"NodeService":         usual("CreateNodeToken", "ListNodeIdentities", "RevokeNode", "GetAuthority"),
+	"NotificationService": usual("ListNotifications", "WatchNotifications", "ListChannels", "SaveChannel", "RemoveChannel", "TestChannel"),
 	"OperatorService": with(usual("AbortCampaign", "ListRuns", "GetRun", "Watch", "Results", "ListNodes", "ListProfiles"), map[string]int{
 		"CheckPlan":    planLimit,
 		"ExplainPlan":  planLimit,

@@ -53,6 +53,7 @@ var kinds = map[protoreflect.FullName]kind{
 
 	"LoginRequest.password": secret, "ChangePasswordRequest.current": secret, "ChangePasswordRequest.password": secret,
 	"AddUserRequest.password": secret, "BeginSecondFactorRequest.password": secret, "SetUserPasswordRequest.password": secret,
+	"SaveChannelRequest.secret": secret, // sealed; never shown
 
 	"RegisterRequest.host": report, "RegisterRequest.kernel": report,
 	"DriverState.version": report, "DriverState.implementation": report, "DriverState.unsupported": report, "DriverState.choices": report,

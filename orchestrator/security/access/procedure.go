@@ -72,6 +72,8 @@ var procedures = map[string]map[string]rule{
 	// over TLS for the first time needs it.
 	"NodeService":    {"GetAuthority": public, "ListNodeIdentities": see, "CreateNodeToken": manage, "RevokeNode": manage},
 	"MeasureService": {"PreviewMeasurement": see, "GetMeasurement": see, "ListMeasurements": see, "GetSeries": see, "ProposeComparison": see, "StartMeasurement": direct},
+	// Where channels send to, and by which user, is for admins: a URL can be a secret.
+	"NotificationService": {"ListNotifications": see, "WatchNotifications": see, "ListChannels": {least: Admin}, "SaveChannel": manage, "RemoveChannel": manage, "TestChannel": manage},
 	"OperatorService": {
 		"CheckPlan": see, "ExplainPlan": see, "ExplainPower": see, "ListRuns": see, "GetRun": see, "Watch": see, "Results": see, "ListNodes": see, "ListProfiles": see,
 		"StartPlan": direct, "AbortCampaign": direct,
