@@ -11,7 +11,7 @@
 //	/usr/lib/linktrial/postgresql/              a PostgreSQL with its libraries, of orchestrators alone
 //	/usr/lib/linktrial/typst/                   the typesetter of reports as PDF, for Python
 //	/usr/lib/systemd/system/                    services, neither enabled nor started
-//	/usr/share/linktrial/                       plans, radio profiles, topologies
+//	/usr/share/linktrial/                       plans, radio profiles, topologies, files for Prometheus and Grafana
 //	/usr/share/doc/linktrial/                   README.txt, html, licences
 //	/usr/share/man/, /usr/share/bash-completion and those of other shells
 //

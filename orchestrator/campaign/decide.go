@@ -24,6 +24,12 @@ const (
 	Stopped    State = "stopped" // by a fault of a node
 )
 
+// States are all of them, in that order.
+var States = []State{Queued, Waiting, Preparing, Running, Collecting, Completed, Aborted, Stopped}
+
+// Ended reports whether the state is an end.
+func (s State) Ended() bool { return s == Completed || s == Aborted || s == Stopped }
+
 // assigned reports whether the nodes of a run in the state have been told of it.
 func (s State) assigned() bool { return s != Queued && s != Waiting }
 

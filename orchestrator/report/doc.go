@@ -36,6 +36,7 @@
 //   - capacity: the rows of searches for the capacity
 //   - messages: the rows of messages
 //   - tcp: the metrics of RFC 6349
+//   - baseline: the round-trip time without load that they rest on
 //   - notes: on control packets, starved hosts and unknown bounds
 //   - merge: several datasets as one
 //

@@ -87,6 +87,9 @@ func summarizeRun(r *Run, published []PublishedRow, reference string, bootstrap 
 		t.ProbeClock = &r.ProbeClock
 		t.Partial = t.Partial || slices.ContainsFunc(t.Probes, func(p ProbeRow) bool { return p.open() })
 	}
+	if t.Has(func(row *Row) bool { return row.OverTCP() }) {
+		t.Baseline = r.baseline()
+	}
 	t.addRFC6349(r)
 	t.Requirements = r.judge(&t, samples)
 	return summarised{run: r, axes: r.Axes(), table: t, samples: samples}

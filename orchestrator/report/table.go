@@ -1,6 +1,8 @@
 package report
 
 import (
+	"time"
+
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
@@ -52,6 +54,9 @@ type RunTable struct {
 	// Probes are apart from the treatments that are compared.
 	Probes     []ProbeRow  `json:"probes,omitempty"`
 	ProbeClock *ProbeClock `json:"probe_clock,omitempty"`
+	// Baseline is the round-trip time that probes without transfers beside them measured in
+	// both directions; nil: there were none, or no treatment is over TCP.
+	Baseline *Baseline `json:"baseline_rtt,omitempty"`
 	// Requirements are the plan's, each with what the run's results say of it.
 	Requirements []Judgement `json:"requirements,omitempty"`
 	// BoundsUnknown is why transfers on emulated radios have no share of Ideal and of
@@ -158,6 +163,31 @@ type RFC6349 struct {
 	IdealFrom          IdealSource `json:"ideal_from,omitempty"`
 	EfficiencyPercent  *Spread     `json:"efficiency_percent,omitempty"`   // section 4.2
 	BufferDelayPercent *Spread     `json:"buffer_delay_percent,omitempty"` // section 4.3
+	// BaselineFrom is where the baseline of the buffer delay is from (section 3.2.1).
+	BaselineFrom BaselineSource `json:"baseline_from,omitempty"`
+	// LeastAboveBaselinePercent is by how much the least round-trip times of the transfers are
+	// above the run's baseline; nil: the run has none.
+	LeastAboveBaselinePercent *Spread `json:"least_rtt_above_baseline_percent,omitempty"`
+}
+
+// BaselineSource is where the baseline round-trip time of a transfer over TCP is from.
+type BaselineSource string
+
+// The sources, the better one first.
+const (
+	BaselineOfProbe    BaselineSource = "probe"    // a probe of the run without transfers beside it
+	BaselineOfTransfer BaselineSource = "transfer" // the least one of the transfer itself
+)
+
+// Baseline is a run's round-trip time without load (RFC 6349, section 3.2.1).
+type Baseline struct {
+	RTTMS *float64  `json:"rtt_ms"`
+	Probe string    `json:"probe"` // the treatment that measured it
+	Label string    `json:"label"`
+	Trial int       `json:"trial"`       // of the run
+	At    time.Time `json:"at,omitzero"` // when that trial's attempt began, by the client's clock
+
+	rttUS float64 // not rounded
 }
 
 // Spread is a metric over trials.

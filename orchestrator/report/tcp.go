@@ -32,16 +32,6 @@ func (a *Attempt) EfficiencyPercent() *float64 {
 	return Rounded(100 * float64(*all-*again) / float64(*all))
 }
 
-// BufferDelayPercent is the buffer delay percentage (RFC 6349, section 4.3.1): by how much
-// the mean round-trip time of the transfer is above the least one. Nil: not known.
-func (a *Attempt) BufferDelayPercent() *float64 {
-	if a.RTTMeanUS == nil || a.RTTLeastUS == nil || *a.RTTLeastUS <= 0 {
-		return nil
-	}
-	least := float64(*a.RTTLeastUS)
-	return Rounded(100 * (*a.RTTMeanUS - least) / least)
-}
-
 // TransferTimeRatio is the TCP transfer time ratio of a valid attempt over TCP (RFC 6349,
 // section 4.1.2). With Ideal both times contain connecting; with a capacity neither does.
 // Nil: no ideal time is known.
@@ -83,7 +73,7 @@ func (t *RunTable) addRFC6349(r *Run) {
 			continue
 		}
 		var x RFC6349
-		var ratios, efficiencies, delays []float64
+		var ratios, efficiencies, delays, above []float64
 		add := func(to *[]float64, value *float64) {
 			if value != nil {
 				*to = append(*to, *value)
@@ -102,8 +92,13 @@ func (t *RunTable) addRFC6349(r *Run) {
 			}
 			add(&ratios, ratio)
 			add(&efficiencies, a.EfficiencyPercent())
-			add(&delays, a.BufferDelayPercent())
+			add(&delays, t.BufferDelayPercent(a))
+			add(&above, t.LeastAboveBaselinePercent(a))
+			if _, from := t.BaselineRTT(a); from != "" {
+				x.BaselineFrom = from
+			}
 		}
+		x.LeastAboveBaselinePercent = spreadOf(above)
 		x.TransferTimeRatio, x.EfficiencyPercent, x.BufferDelayPercent = spreadOf(ratios), spreadOf(efficiencies), spreadOf(delays)
 		if x != (RFC6349{}) {
 			row.RFC6349 = &x

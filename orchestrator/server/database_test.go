@@ -143,4 +143,14 @@ func TestDatabaseDownSince(t *testing.T) {
 	_, err = s.operator.ListRuns(t.Context(), connect.NewRequest(&linktrialv1.ListRunsRequest{Limit: 1}))
 	require.ErrorContains(t, err, "the database does not answer (since ")
 	require.ErrorContains(t, err, "nodes continue and keep what they measure")
+	got := map[string]float64{}
+	require.Eventually(t, func() bool { // a scrape within a second of another one has its answer
+		asked := time.Now()
+		got = scrape(t, s.clients)
+		require.Less(t, time.Since(asked), 8*time.Second, "Prometheus waits for 10 s")
+		return got["linktrial_database_up"] == 0
+	}, 30*time.Second, 100*time.Millisecond)
+	require.InDelta(t, 0, got["linktrial_state_read"], 0)
+	require.Contains(t, got, "linktrial_nodes_connected")
+	require.NotContains(t, got, `linktrial_runs{state="queued"}`)
 }

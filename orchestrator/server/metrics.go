@@ -14,7 +14,6 @@ import (
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/security/admission"
-	"linktrial/orchestrator/store"
 )
 
 // metrics has a registry of its own, so that several servers fit in one process.
@@ -27,9 +26,10 @@ type metrics struct {
 	seconds    prometheus.Histogram
 	calls      *prometheus.CounterVec
 	overBound  *prometheus.CounterVec
+	own        []prometheus.Collector // all of them but those of every Go program
 }
 
-func newMetrics(st *store.Store, engine *campaign.Engine, gate *admission.Gate) *metrics {
+func newMetrics(engine *campaign.Engine, gate *admission.Gate) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "linktrial_deliveries_total",
@@ -49,7 +49,7 @@ func newMetrics(st *store.Store, engine *campaign.Engine, gate *admission.Gate) 
 	for _, outcome := range []string{"stored", "refused", "over-bound", "failed"} {
 		m.deliveries.WithLabelValues(outcome)
 	}
-	m.registry.MustRegister(m.deliveries, m.records, m.samples, m.late, m.seconds, m.calls, m.overBound,
+	m.register(m.deliveries, m.records, m.samples, m.late, m.seconds, m.calls, m.overBound,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "linktrial_nodes_connected", Help: "Nodes whose agent is connected."},
 			func() float64 { return float64(engine.Nodes.Connected()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "linktrial_connections", Help: "Open connections."},
@@ -57,14 +57,22 @@ func newMetrics(st *store.Store, engine *campaign.Engine, gate *admission.Gate) 
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "linktrial_connections_closed_total", Help: "Connections on which nobody was known, closed to admit others."},
 			func() float64 { return float64(gate.Counts().Closed) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "linktrial_calls_refused_total", Help: "Calls refused because too many were under way."},
-			func() float64 { return float64(gate.Counts().Refused) }),
-		&runStates{store: st, desc: prometheus.NewDesc("linktrial_runs", "Runs by state.", []string{"state"}, nil)},
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+			func() float64 { return float64(gate.Counts().Refused) }))
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
+func (m *metrics) register(all ...prometheus.Collector) {
+	m.registry.MustRegister(all...)
+	m.own = append(m.own, all...)
+}
+
+// mostScrapes bounds the scrapes that are answered at a time; more are refused.
+const mostScrapes = 4
+
+// handler answers scrapes. What cannot be sent is left out, and the rest is sent.
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: mostScrapes})
 }
 
 func (m *metrics) stored(d ingest.Delta) {
@@ -91,25 +99,3 @@ func (m *metrics) delivered(outcome string, took time.Duration) {
 }
 
 func (m *metrics) refused(b quota.Bound) { m.overBound.WithLabelValues(string(b)).Inc() }
-
-// runStates counts runs in the store at each scrape, so that the metric is
-// right after a restart too.
-type runStates struct {
-	store *store.Store
-	desc  *prometheus.Desc
-}
-
-func (c *runStates) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
-
-func (c *runStates) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	counts, err := campaign.CountRuns(ctx, c.store.Conn)
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(c.desc, err)
-		return
-	}
-	for _, s := range []campaign.State{campaign.Queued, campaign.Preparing, campaign.Running, campaign.Collecting, campaign.Completed, campaign.Aborted, campaign.Stopped} {
-		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(counts[s]), string(s))
-	}
-}

@@ -162,7 +162,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	s.services.Add("campaign engine", s.engine.Stop)
 	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes.List, Logger: cfg.Logger})
 	s.gate = admission.New(*cmp.Or(cfg.Bounds, boundsOf(s.mode)), cfg.Logger)
-	m := newMetrics(s.store, s.engine, s.gate)
+	m := newMetrics(s.engine, s.gate)
 	services, err := s.startServices(ctx, cfg, m)
 	if err != nil {
 		return err
@@ -246,6 +246,7 @@ func (s *Server) startServices(ctx context.Context, cfg Config, m *metrics) (rpc
 		return rpc.Config{}, err
 	}
 	s.services.Add("preflights", preflights.Stop)
+	m.register(&state{store: s.store, engine: s.engine, fleet: preflights, version: cfg.Version, log: cfg.Logger})
 	launcher := &launch.Launcher{Catalog: cfg.Catalog, Engine: s.engine, Fleet: preflights, Trust: s.trust}
 	services := rpc.Config{Launcher: launcher, Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: preflights, Trust: s.trust, Access: s.access, Drivers: cfg.Drivers, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: s.claim.Lost,
 		Delivered: m.delivered, OverBound: m.refused, Options: []connect.HandlerOption{connect.WithInterceptors(m.counted(), s.access.Interceptor())}}

@@ -51,6 +51,7 @@ type runReader interface {
 	Campaign(ctx context.Context, id string) (Campaign, error)
 	CampaignOverview(ctx context.Context, campaign string) ([]RunOverview, error)
 	RunOverview(ctx context.Context, id string) (RunOverview, error)
+	OpenRunOverviews(ctx context.Context, most int32) ([]RunOverview, error)
 	RunSheet(ctx context.Context, id string) ([]byte, error)
 	SheetHash(ctx context.Context, id string) (string, error)
 	RunSignature(ctx context.Context, run string) (storedb.RunSignature, error)

@@ -24,6 +24,7 @@ var places = []place{
 	{"plans", "/usr/share/linktrial/plans"},
 	{"radio-profiles", "/usr/share/linktrial/radio-profiles"},
 	{"topologies", "/usr/share/linktrial/topologies"},
+	{"monitoring", "/usr/share/linktrial/monitoring"},
 }
 
 // installed is where a package has a file of the checkout; empty: nowhere.

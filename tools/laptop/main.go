@@ -93,6 +93,7 @@ func folders(handbook string) map[string]string {
 		"share/linktrial/plans":          "plans",
 		"share/linktrial/radio-profiles": "radio-profiles",
 		"share/linktrial/topologies":     "topologies",
+		"share/linktrial/monitoring":     "monitoring",
 		"share/doc/linktrial/licences":   "licences",
 	}
 	for place, from := range map[string]string{"share/doc/linktrial/html": "html", "share/man": "man"} {

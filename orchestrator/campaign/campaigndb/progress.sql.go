@@ -129,6 +129,89 @@ func (q *Queries) CampaignRuns(ctx context.Context, campaignID string) (Campaign
 	return i, err
 }
 
+const openAttempts = `-- name: OpenAttempts :many
+SELECT a.run_id, (CASE WHEN a.verdict IS NULL THEN '' WHEN i.trial IS NOT NULL THEN 'invalid' ELSE a.verdict END)::text AS verdict,
+       count(*) AS n, max(a.trial)::integer AS trial, max(a.attempt)::integer AS attempt
+FROM attempts a JOIN runs r ON r.id = a.run_id
+LEFT JOIN (SELECT DISTINCT ON (m.run_id, m.trial, m.attempt) m.run_id, m.trial, m.attempt, m.invalid
+           FROM attempt_marks m JOIN runs o ON o.id = m.run_id WHERE o.ended_at IS NULL ORDER BY m.run_id, m.trial, m.attempt, m.ordinal DESC) i
+  ON i.run_id = a.run_id AND i.trial = a.trial AND i.attempt = a.attempt AND i.invalid
+WHERE r.ended_at IS NULL GROUP BY 1, 2
+`
+
+type OpenAttemptsRow struct {
+	RunID   string
+	Verdict string
+	N       int64
+	Trial   int32
+	Attempt int32
+}
+
+// The attempts of open runs by what became of them: their verdict, "invalid" where a mark
+// says so, and "" while they run. trial and attempt: the last of each kind.
+func (q *Queries) OpenAttempts(ctx context.Context) ([]OpenAttemptsRow, error) {
+	rows, err := q.db.Query(ctx, openAttempts)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OpenAttemptsRow{}
+	for rows.Next() {
+		var i OpenAttemptsRow
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Verdict,
+			&i.N,
+			&i.Trial,
+			&i.Attempt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const openJournals = `-- name: OpenJournals :many
+SELECT n.run_id, n.node, n.committed_seq, n.delivered_at FROM run_nodes n JOIN runs r ON r.id = n.run_id
+WHERE r.ended_at IS NULL AND n.delivered_at IS NOT NULL AND n.ended IS NULL ORDER BY r.ordinal, n.role
+`
+
+type OpenJournalsRow struct {
+	RunID        string
+	Node         string
+	CommittedSeq int64
+	DeliveredAt  *time.Time
+}
+
+func (q *Queries) OpenJournals(ctx context.Context) ([]OpenJournalsRow, error) {
+	rows, err := q.db.Query(ctx, openJournals)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OpenJournalsRow{}
+	for rows.Next() {
+		var i OpenJournalsRow
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Node,
+			&i.CommittedSeq,
+			&i.DeliveredAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const openRunListeners = `-- name: OpenRunListeners :many
 SELECT l.run_id, l.treatment, l.at_role FROM listeners l JOIN runs r ON r.id = l.run_id WHERE r.state = 'preparing'
 `

@@ -101,3 +101,18 @@ WHERE a.run_id = sqlc.arg(run_id) AND a.verdict IN ('succeeded', 'failed', 'time
   AND (t.verdict IS NOT NULL OR EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))
   AND NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt)
 ORDER BY a.trial, a.attempt;
+
+-- name: OpenAttempts :many
+-- The attempts of open runs by what became of them: their verdict, "invalid" where a mark
+-- says so, and "" while they run. trial and attempt: the last of each kind.
+SELECT a.run_id, (CASE WHEN a.verdict IS NULL THEN '' WHEN i.trial IS NOT NULL THEN 'invalid' ELSE a.verdict END)::text AS verdict,
+       count(*) AS n, max(a.trial)::integer AS trial, max(a.attempt)::integer AS attempt
+FROM attempts a JOIN runs r ON r.id = a.run_id
+LEFT JOIN (SELECT DISTINCT ON (m.run_id, m.trial, m.attempt) m.run_id, m.trial, m.attempt, m.invalid
+           FROM attempt_marks m JOIN runs o ON o.id = m.run_id WHERE o.ended_at IS NULL ORDER BY m.run_id, m.trial, m.attempt, m.ordinal DESC) i
+  ON i.run_id = a.run_id AND i.trial = a.trial AND i.attempt = a.attempt AND i.invalid
+WHERE r.ended_at IS NULL GROUP BY 1, 2;
+
+-- name: OpenJournals :many
+SELECT n.run_id, n.node, n.committed_seq, n.delivered_at FROM run_nodes n JOIN runs r ON r.id = n.run_id
+WHERE r.ended_at IS NULL AND n.delivered_at IS NOT NULL AND n.ended IS NULL ORDER BY r.ordinal, n.role;

@@ -13,7 +13,7 @@ import (
 func definitions(v *report.Analysis) ([]Section, error) {
 	return chapterOf("definitions", "Metrics and where they are defined", nil,
 		partOf("definitions-transfers", "Transfers", transferMetrics(v)),
-		partOf("definitions-tcp", "TCP: RFC 6349", tcpMetrics(v), tcpValues(v), bufferDelays(v)),
+		partOf("definitions-tcp", "TCP: RFC 6349", tcpMetrics(v), tcpValues(v), baselines(v), bufferDelays(v)),
 		partOf("definitions-packets", "Delay and loss of probes: RFC 2330 and its metrics", packetMetrics(v)),
 		partOf("definitions-capacity", "Capacity: RFC 9097", capacityMetrics(v)),
 		partOf("definitions-voice", "Quality of voice: ITU-T G.107", voiceMetrics(v), voiceValues(v))), nil

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -63,8 +64,7 @@ func bufferDelay(v *report.Analysis) (measured, deviates string) {
 	roundTrip := hasRFC6349(v, func(x *report.RFC6349) bool { return x.BufferDelayPercent != nil })
 	oneWay := len(bufferDelays(v)) > 0
 	if roundTrip {
-		measured = "mean over the time of the transfer of the round-trip times that the client's TCP measured, less their least, over the least; of each trial"
-		deviates = "the baseline is the least round-trip time of the transfer itself, connecting included, and not one measured beforehand (section 3.2.1): where the path is never idle, it is too long, and the percentage too small. The round-trip times are the smoothed ones of RFC 6298 at every sample, each for the time since the sample before, and not one a second"
+		measured, deviates = roundTripDelay(v)
 	}
 	if oneWay {
 		also := "mean one-way delay of a probe beside the transfers less the least one-way delay of the same probe alone, over the latter"
@@ -78,6 +78,51 @@ func bufferDelay(v *report.Analysis) (measured, deviates string) {
 		return "not computed: the drivers did not record round-trip times over the time of the transfer and their least", ""
 	}
 	return measured, deviates
+}
+
+// roundTripDelay is the same of the buffer delay percentage by round-trip times.
+func roundTripDelay(v *report.Analysis) (measured, deviates string) {
+	from := func(source report.BaselineSource) bool {
+		return hasRFC6349(v, func(x *report.RFC6349) bool { return x.BaselineFrom == source })
+	}
+	const (
+		mean     = "mean over the time of the transfer of the round-trip times that the client's TCP measured, less the baseline, over the baseline; of each trial"
+		smoothed = "The round-trip times are the smoothed ones of RFC 6298 at every sample, each for the time since the sample before, and not one a second"
+		probe    = "The baseline is the least round-trip time of a probe that ran in both directions without transfers beside it: the least delay there and the least delay back of one trial, in which the clocks cancel"
+		probeOff = "the baseline is measured between the run's transfers, and not before all of them (section 3.2.1); the probe's packets have another size than TCP's segments"
+		least    = "the least round-trip time of the transfer itself, connecting included"
+		leastOff = ", and not one measured beforehand (section 3.2.1): where the path is never idle, it is too long, and the percentage too small"
+	)
+	switch {
+	case from(report.BaselineOfProbe) && from(report.BaselineOfTransfer):
+		return mean + ". " + probe + ". In runs without such a probe it is " + least, probeOff + ". In runs without such a probe it is that of the transfer" + leastOff + ". " + smoothed
+	case from(report.BaselineOfProbe):
+		return mean + ". " + probe, probeOff + ". " + smoothed
+	}
+	return mean, "the baseline is " + least + leastOff + ". " + smoothed
+}
+
+// baselines is the table of the round-trip times without load, and of how far the least ones
+// of transfers are above them.
+func baselines(v *report.Analysis) []Block {
+	g := grid{caption: "Round-trip time without load", heads: []string{"Run", "Radio and place", "Setting", "Measured by", "Trial", "At", "Baseline, ms", "Treatment", "Transfers", "Least of transfers above it, %"},
+		numbers: []string{"Run", "Trial", "Baseline, ms", "Transfers", "Least of transfers above it, %"}}
+	for i := range v.Tables {
+		t := &v.Tables[i]
+		for k := range t.Rows {
+			row := &t.Rows[k]
+			if t.Baseline == nil || row.RFC6349 == nil || row.RFC6349.LeastAboveBaselinePercent == nil {
+				continue
+			}
+			b, above := t.Baseline, row.RFC6349.LeastAboveBaselinePercent
+			g.add(strconv.Itoa(i+1), radioAt(t), caseOf(v, t), b.Label, strconv.Itoa(b.Trial), momentOf(b.At), wording.Delay(b.RTTMS), row.Label, strconv.Itoa(above.Trials), wording.Decimals(above.Mean, 1))
+		}
+	}
+	if more := len(g.rows) - mostRunRows; more > 0 {
+		g.rows = g.rows[:mostRunRows]
+		g.notes = []string{fmt.Sprintf("%d rows more are in results.json.", more)}
+	}
+	return g.blocks()
 }
 
 // byRFC6349 are the values of a treatment over TCP, in one run or over all.

@@ -110,3 +110,25 @@ func TestDefinitionsOfProbes(t *testing.T) {
 	assert.Equal(t, []string{"1", "WaveRelay MPU4 at Flag Pole", "Voice (G.711), alone", "86.1", "4.23", "118.1", "1.00 %"}, voice.Rows[0].Cells)
 	assert.Equal(t, "122.1", cellOf(t, voice, 3, "Playout deadline, ms"), "by the clocks, which are 4 ms apart")
 }
+
+// A baseline that a probe measured is told with its source, value and time, and with how far
+// the transfers' least round-trip times are from it.
+func TestDefinitionsOfBaseline(t *testing.T) {
+	ds := reporttest.ProbedBothWays()
+	sections := sectionsOf(t, definitions, ds)
+	row := metricRow(tableCalled(sections, "Metrics of RFC 6349"), "Buffer delay percentage")
+	assert.Contains(t, row[2], "least round-trip time of a probe that ran in both directions without transfers beside it")
+	assert.NotContains(t, row[2]+row[3], "of the transfer itself")
+	table := tableCalled(sections, "Round-trip time without load")
+	require.NotNil(t, table)
+	require.Len(t, table.Rows, 1)
+	assert.Equal(t, []string{"Small packets", "4", "2026-03-01 12:01:00 UTC", "50.0", "TCP CUBIC", "3", "20.0"}, table.Rows[0].Cells[len(table.Rows[0].Cells)-7:])
+	assert.Equal(t, "50", cellOf(t, tableCalled(sections, "Values by RFC 6349"), 0, "Buffer delay, %"))
+
+	ds.Runs = append(ds.Runs, reporttest.Campaign(reporttest.Quickstart()).Runs[0])
+	a := ds.Runs[1].Trials[0].Counted()
+	a.RTTMeanUS, a.RTTLeastUS = reporttest.Ptr(50_000.0), reporttest.Ptr[int64](40_000)
+	row = metricRow(tableCalled(sectionsOf(t, definitions, ds), "Metrics of RFC 6349"), "Buffer delay percentage")
+	assert.Contains(t, row[2], "In runs without such a probe it is the least round-trip time of the transfer itself")
+	assert.Contains(t, row[3], "the percentage too small")
+}

@@ -282,6 +282,19 @@ func (c *summaryList) laterColumns() {
 	c.rfc6349("tcp_transfer_time_ratio", func(x *report.RFC6349) *report.Spread { return x.TransferTimeRatio })
 	c.rfc6349("tcp_efficiency_percent", func(x *report.RFC6349) *report.Spread { return x.EfficiencyPercent })
 	c.rfc6349("tcp_buffer_delay_percent", func(x *report.RFC6349) *report.Spread { return x.BufferDelayPercent })
+	c.add("tcp_baseline_from", func(r summaryRow) string {
+		if r.RFC6349 == nil {
+			return ""
+		}
+		return string(r.RFC6349.BaselineFrom)
+	})
+	c.number("tcp_baseline_rtt_ms", func(r summaryRow) *float64 {
+		if r.RFC6349 == nil || r.RFC6349.BaselineFrom != report.BaselineOfProbe {
+			return nil
+		}
+		return r.run.Baseline.RTTMS
+	})
+	c.rfc6349("tcp_least_rtt_above_baseline_percent", func(x *report.RFC6349) *report.Spread { return x.LeastAboveBaselinePercent })
 }
 
 // rfc6349 adds a column of the mean of a metric that treatments over TCP have.

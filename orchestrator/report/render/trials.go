@@ -109,18 +109,31 @@ func trialColumns() []typed[attemptRow] {
 		wholeColumn("rtt_least_us", func(r attemptRow) *int64 { return r.RTTLeastUS }),
 		numberColumn("tcp_transfer_time_ratio", overTCP(func(r attemptRow) *float64 { x, _ := r.table.TransferTimeRatio(r.Attempt); return x })),
 		numberColumn("tcp_efficiency_percent", overTCP(func(r attemptRow) *float64 { return r.EfficiencyPercent() })),
-		numberColumn("tcp_buffer_delay_percent", overTCP(func(r attemptRow) *float64 { return r.BufferDelayPercent() })),
+		numberColumn("tcp_buffer_delay_percent", overTCP(func(r attemptRow) *float64 { return r.table.BufferDelayPercent(r.Attempt) })),
+		numberColumn("tcp_baseline_rtt_us", overTCP(func(r attemptRow) *float64 { x, _ := r.table.BaselineRTT(r.Attempt); return x })),
+		textColumn("tcp_baseline_from", func(r attemptRow) string {
+			if !r.overTCP() {
+				return ""
+			}
+			_, from := r.table.BaselineRTT(r.Attempt)
+			return string(from)
+		}),
 	}
 }
 
 // overTCP is a metric of RFC 6349 of a valid attempt, where its treatment is over TCP.
 func overTCP(of func(attemptRow) *float64) func(attemptRow) *float64 {
 	return func(r attemptRow) *float64 {
-		if !r.Valid() || !r.table.Has(func(row *report.Row) bool { return row.Treatment == r.trial.Treatment && row.OverTCP() }) {
+		if !r.overTCP() {
 			return nil
 		}
 		return of(r)
 	}
+}
+
+// overTCP reports whether the attempt is valid and its treatment over TCP.
+func (r attemptRow) overTCP() bool {
+	return r.Valid() && r.table.Has(func(row *report.Row) bool { return row.Treatment == r.trial.Treatment && row.OverTCP() })
 }
 
 // radioLate is a time in seconds by which the emulated radio gave packets out late, where

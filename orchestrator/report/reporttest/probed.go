@@ -3,6 +3,7 @@ package reporttest
 import (
 	"math"
 	"slices"
+	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
@@ -34,6 +35,33 @@ func Probed() *report.Dataset {
 		}
 		ds.Runs = append(ds.Runs, r)
 	}
+	return ds
+}
+
+// ProbedBothWays is a run of three iterations of TCP with a probe in both directions at a
+// time alone after each, whose least delays are 40, 30 and 50 ms there and 20 ms back by one
+// clock; the client's is a second ahead of the server's, which nobody compared.
+func ProbedBothWays() *report.Dataset {
+	ds := Campaign()
+	r := NewRun("r-idle", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 3, Cubic)
+	r.ProbeClock = report.ProbeClock{Unknown: "no control link"}
+	for i := range r.Trials {
+		a := r.Trials[i].Counted()
+		a.RTTMeanUS, a.RTTLeastUS = Ptr(75_000.0), Ptr[int64](60_000)
+	}
+	s := r.Sheet
+	s.Treatments = append(s.Treatments, runsheet.Treatment{Name: "idle", Label: "Small packets", Protocol: "probe", Probe: true, Port: 5100})
+	there := runsheet.Flow{Treatment: "idle", From: radio.RoleClient, To: radio.RoleServer, Duration: 60e9}
+	back := runsheet.Flow{Treatment: "idle", From: radio.RoleServer, To: radio.RoleClient, Duration: 60e9}
+	for i, least := range []int64{40e6, 30e6, 50e6} {
+		s.Trials = append(s.Trials, runsheet.Trial{Index: len(s.Trials), Iteration: i + 1, Treatment: "idle", Probes: []runsheet.Flow{there, back}})
+		probe := func(f *runsheet.Flow, ns int64) report.Probe {
+			return report.Probe{Treatment: "idle", From: f.From, To: f.To, Verdict: journal.Succeeded, Metrics: &contract.ProbeMetrics{Sent: 10, Received: 10, Delay: &contract.Delays{MinNS: ns, MeanNS: ns, P50NS: ns, P95NS: ns, P99NS: ns, MaxNS: ns}}}
+		}
+		r.Trials = append(r.Trials, report.Trial{Index: len(r.Trials), Iteration: i + 1, Treatment: "idle", Verdict: journal.Succeeded, Attempts: []report.Attempt{{Attempt: 1, Verdict: journal.Succeeded, Verified: true,
+			Started: time.Date(2026, 3, 1, 12, i, 0, 0, time.UTC), Probes: []report.Probe{probe(&there, least-1e9), probe(&back, 20e6+1e9)}}}})
+	}
+	ds.Runs = []report.Run{r}
 	return ds
 }
 

@@ -15,7 +15,8 @@ var passedOver = map[string][]string{
 	"it follows from the journals": {"journal", "journal_pages", "attempts", "flows", "receptions", "probes", "probe_receptions", "listeners", "clock_offsets", "telemetry",
 		"samples", "sample_spans"},
 	"no exported file has it": {"imports", "saved_plans", "recurrences", "schedules", "conformance", "preflights", "preflight_checks", "preflight_treatments", "links", "users",
-		"provider_accounts", "second_factors", "recovery_codes", "sessions", "api_tokens", "audit", "audit_heads", "node_tokens", "node_certificates", "driver_approvals"},
+		"provider_accounts", "second_factors", "recovery_codes", "sessions", "api_tokens", "audit", "audit_heads", "node_tokens", "node_certificates", "driver_approvals",
+		"notifications", "notification_begin", "notification_channels", "notification_deliveries"},
 	"it is of the schema": {"goose_db_version"},
 }
 

@@ -42,6 +42,10 @@ SELECT * FROM run_overview WHERE id = $1;
 -- name: CampaignOverview :many
 SELECT * FROM run_overview WHERE campaign_id = $1 ORDER BY cell;
 
+-- name: OpenRunOverviews :many
+-- Those that are first in the order of runs.
+SELECT * FROM run_overview WHERE ended_at IS NULL ORDER BY ordinal LIMIT sqlc.arg(most)::integer;
+
 -- name: RunSignature :one
 SELECT * FROM run_signatures WHERE run_id = $1;
 

@@ -256,6 +256,64 @@ func (q *Queries) NewestRun(ctx context.Context) (string, error) {
 	return id, err
 }
 
+const openRunOverviews = `-- name: OpenRunOverviews :many
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records, aborting, trials_not_needed FROM run_overview WHERE ended_at IS NULL ORDER BY ordinal LIMIT $1::integer
+`
+
+// Those that are first in the order of runs.
+func (q *Queries) OpenRunOverviews(ctx context.Context, most int32) ([]RunOverview, error) {
+	rows, err := q.db.Query(ctx, openRunOverviews, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RunOverview{}
+	for rows.Next() {
+		var i RunOverview
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ordinal,
+			&i.CampaignID,
+			&i.Campaign,
+			&i.Plan,
+			&i.Cell,
+			&i.State,
+			&i.Message,
+			&i.SheetHash,
+			&i.Radio,
+			&i.Topology,
+			&i.SizeBytes,
+			&i.Trials,
+			&i.CreatedAt,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.EstimatedSeconds,
+			&i.TrialsEnded,
+			&i.AttemptsFailed,
+			&i.EstimatedSecondsEnded,
+			&i.EstimatedSecondsLeft,
+			&i.MeasuredSecondsEnded,
+			&i.Place,
+			&i.PauseRequested,
+			&i.PauseSettled,
+			&i.Held,
+			&i.Nodes,
+			&i.PauseReason,
+			&i.Sealed,
+			&i.LateRecords,
+			&i.Aborting,
+			&i.TrialsNotNeeded,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const outageRecords = `-- name: OutageRecords :many
 SELECT j.node, n.role, j.seq, j.at, j.type, j.body, coalesce(p.at, j.at)::timestamptz AS before, coalesce(p.seq, j.seq)::bigint AS before_seq
 FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
