@@ -81,3 +81,29 @@ func between(lo, hi, fraction float64) float64 {
 }
 
 func hasNaN(xs []float64) bool { return slices.ContainsFunc(xs, math.IsNaN) }
+
+// UsualWidth is how many spreads a value may lie from the median and be usual: the bound of
+// the modified z-score of Iglewicz and Hoaglin, How to Detect and Handle Outliers (ASQC Basic
+// References in Quality Control 16, 1993).
+const UsualWidth = 3.5
+
+// Usual is the range of usual values of a sample: its median ± [UsualWidth] spreads. The spread
+// is the median absolute deviation over 0.6745, its value for the normal distribution with
+// standard deviation 1; where more than half of the values are the same, it is the mean
+// absolute deviation times 1.253314, in the same way. Not defined for a sample without two
+// different values.
+func Usual(xs []float64) Interval {
+	median := Median(xs)
+	deviations := make([]float64, len(xs))
+	for i, x := range xs {
+		deviations[i] = math.Abs(x - median)
+	}
+	spread := Median(deviations) / 0.6745
+	if spread == 0 {
+		spread = 1.253314 * Mean(deviations)
+	}
+	if !(spread > 0) { // or NaN
+		return undefined
+	}
+	return Interval{median - UsualWidth*spread, median + UsualWidth*spread}
+}

@@ -391,3 +391,18 @@ func TestMeanIntervalOfPositiveValues(t *testing.T) {
 		t.Error("an interval of fewer than two values")
 	}
 }
+
+// By hand: the deviations of the first sample from its median 11 are 0, 1, 1, 2 and 89.
+func TestUsual(t *testing.T) {
+	got := Usual([]float64{9, 10, 11, 12, 100})
+	check(t, "low", got.Low, 11-UsualWidth*(1/0.6745))
+	check(t, "high", got.High, 11+UsualWidth*(1/0.6745))
+	got = Usual([]float64{20, 20, 20, 20, 20, 20, 20, 12}) // mean deviation 1
+	check(t, "low, of same values", got.Low, 20-UsualWidth*1.253314)
+	check(t, "high, of same values", got.High, 20+UsualWidth*1.253314)
+	for _, none := range [][]float64{nil, {1}, {7, 7, 7}, {1, nan, 2}} {
+		if i := Usual(none); i.Defined() {
+			t.Errorf("%v: %v is usual", none, i)
+		}
+	}
+}

@@ -17,6 +17,7 @@
 //
 //   - imported: another orchestrator's export, held against what its attempts give
 //   - json: the export of everything
+//   - unusual: readings of telemetry outside their usual range
 //   - overruns: treatments held against each other over runs, as places or days
 //   - runsets: runs that differ in radio, topology or campaign alone
 //   - difference: campaigns held against each other

@@ -31,7 +31,7 @@ func anomalies(v *report.Analysis) ([]Section, error) {
 		chapter.Blocks = append(chapter.Blocks, paragraph("No trial was repeated, failed or excluded."))
 	}
 	out := []Section{chapter}
-	for _, s := range []Section{troubles, unknownPart(v, names), apparatusPart(v, names), breachesPart(v, names)} {
+	for _, s := range []Section{troubles, unknownPart(v, names), readingsPart(v, names), apparatusPart(v, names), breachesPart(v, names)} {
 		if len(s.Blocks) > 0 {
 			out = append(out, s)
 		}

@@ -94,3 +94,29 @@ func TestNotesAreThere(t *testing.T) {
 		}
 	}
 }
+
+// Readings of telemetry outside their usual range are named, with what usual is; where all are
+// usual, nothing is said.
+func TestUnusualReadingsAreNamed(t *testing.T) {
+	const title = "Telemetry outside its usual range"
+	of := func(odd float64, iterations int) string {
+		run := reporttest.NewRun("r", "radio", "Radio", "hill", "Hill", 1<<20, iterations, reporttest.Cubic)
+		for i := range run.Trials {
+			x := 20 + float64(i%3) // their median deviation is 1
+			if i == 7 {
+				x = odd
+			}
+			run.Trials[i].Attempts[0].Telemetry = []report.Telemetry{{Node: "client", Source: "modem", Metric: "snr", Unit: "dB", Readings: 1, Minimum: x, Mean: x, Maximum: x}}
+		}
+		return anomaliesOf(t, reporttest.Campaign(run))
+	}
+	got := of(3.5, 12)
+	for _, want := range []string{title, "TCP CUBIC\n7\n1\nclient\nmodem snr, dB\n3.5\n15.8 to 26.2\n", "excludes nothing by itself"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+	if got := of(24, 12); strings.Contains(got, title) {
+		t.Errorf("all is usual, and said is:\n%s", got)
+	}
+}

@@ -20,6 +20,7 @@ var works = []work{
 	{"decola-2006", "T. de Cola, M. Marchese: Study and performance analysis of transport layer mechanisms applied in military radio environment. 2006"},
 	{"lttcp-2006", "V. Subramanian, S. Kalyanaraman, K. K. Ramakrishnan: An End-to-End Transport Protocol for Extreme Wireless Network Environments. MILCOM 2006"},
 	{"qaddoura-2006", "E. Qaddoura, A. Daraiseh, W. Al Mobaideen, R. Muammar, S. Al-Walaie: TCP Optimal Performance in Wireless Networks Applications. 2006"},
+	{"Iglewicz and Hoaglin, 1993", "B. Iglewicz, D. C. Hoaglin: How to Detect and Handle Outliers. ASQC Quality Press, 1993"},
 	{"Jain, Chiu and Hawe (1984)", "R. Jain, D. Chiu, W. Hawe: A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared Computer Systems. DEC Research Report TR-301, 1984"},
 	{"Jennison and Turnbull 1989", "C. Jennison, B. W. Turnbull: Interim Analyses: The Repeated Confidence Interval Approach. Journal of the Royal Statistical Society B 51, 1989"},
 	{"Kaplan and Meier (1958)", "E. L. Kaplan, P. Meier: Nonparametric Estimation from Incomplete Observations. Journal of the American Statistical Association 53, 1958"},

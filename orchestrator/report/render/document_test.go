@@ -1,6 +1,7 @@
 package render
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"linktrial/internal/checkout"
 	"linktrial/internal/testkind"
+	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/reporttest"
 	"linktrial/orchestrator/report/typeset"
 )
@@ -25,4 +27,15 @@ func TestReportPDF(t *testing.T) {
 	for name, ds := range reporttest.Datasets() {
 		require.True(t, strings.HasPrefix(render(t, ds, "report-pdf"), "%PDF-"), name)
 	}
+}
+
+// TestReportPDFMissing: what a machine lacks for a PDF is said once.
+func TestReportPDFMissing(t *testing.T) {
+	testkind.OfTest(t, testkind.Exact, "no process is started")
+	t.Setenv(typeset.Variable, "/nonexistent")
+	f, err := As(reporttest.Campaign(reporttest.Quickstart()), "report-pdf", report.Options{})
+	require.NoError(t, err)
+	err = f.Write(io.Discard)
+	require.ErrorIs(t, err, typeset.ErrMissing)
+	require.True(t, strings.HasPrefix(err.Error(), "the report as PDF cannot be made on this machine"), err.Error())
 }

@@ -62,6 +62,9 @@ func Checked(ds *report.Dataset, name string, o report.Options, check func(*repo
 	}
 	return File{Name: name, MediaType: f.MediaType, Parts: parts, Write: func(w io.Writer) error {
 		if err := f.write(w, v); err != nil {
+			if f.Document { // its errors say that it is the report
+				return err
+			}
 			return fmt.Errorf("report as %s: %w", f.Name, err)
 		}
 		return nil

@@ -20,6 +20,7 @@ type page struct {
 	Partial  any       `json:"partial"`
 	Warning  any       `json:"warning"` // Partial, for every page's head
 	Spelled  bool      `json:"spelled"`
+	Plainly  bool      `json:"plainly"` // a table is set as lines
 	Sections []section `json:"sections"`
 }
 
@@ -63,7 +64,7 @@ const mostInHead = 180
 
 // dataOf returns the files of a document, by name: the data for the template, and drawings.
 func dataOf(d *document.Document) (map[string][]byte, error) {
-	s := &setter{plainly: cellsOf(d) > mostCells}
+	s := &setter{plainly: plainTables(d)}
 	title := cmp.Or(d.Title, "A report") // a PDF/UA has one
 	p := page{Name: s.plain(title), Title: s.text(title), Subtitle: s.text(d.Subtitle), Author: s.text(d.Author), Claim: s.text(d.Claim), Running: s.text(wording.ClipMiddle(d.Running, mostInHead)), Partial: s.text(d.Partial),
 		Warning: s.text(wording.Clip(d.Partial, mostInHead)), Sections: []section{}}
@@ -90,7 +91,7 @@ func dataOf(d *document.Document) (map[string][]byte, error) {
 		}
 		p.Sections = append(p.Sections, one)
 	}
-	p.Spelled = s.spelled
+	p.Spelled, p.Plainly = s.spelled, len(s.plainly) > 0
 	content, err := json.Marshal(p)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package typeset
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,14 +10,11 @@ import (
 	"linktrial/orchestrator/report/wording"
 )
 
-// mostCells is how many cells a document may have for all of its tables to be set cell by
-// cell. Typst takes about 9 KiB and 60 µs for each, and longer with the length of a table. In
-// a document with more, tables of more than longTable rows are set as lines of text in a type
-// of one width, each a row.
-const (
-	mostCells = 25000
-	longTable = 200
-)
+// mostCells is how many cells the tables of a document may have that are set cell by cell.
+// Typst takes about 9 KiB and 60 µs for each. In a document with more, the tables of most
+// rows are set as lines of text in a type of one width, each line or few a row, until the
+// others have no more. A row of lines takes about 30 KiB.
+const mostCells = 15000
 
 // Widths, in points of 1/72 inch: of the text on a page (A4 without its margins), and of an
 // average character and one of fixed width, in type sizes.
@@ -24,6 +22,9 @@ const (
 	uprightWidth, flippedWidth = 481, 728
 	averageWidth, fixedWidth   = 0.5, 0.602
 )
+
+// longTable is the rows from which columns are not measured cell by cell.
+const longTable = 200
 
 // Widths in characters: that from which a cell's text has several lines, and that to which
 // words are rather set in several lines than in smaller type.
@@ -44,10 +45,11 @@ type tableData struct {
 	Heads     [][]head `json:"heads"`
 	Rows      [][]any  `json:"rows"`
 	Groups    []int    `json:"groups"` // rows with a line above
-	// HeadLines and Lines are the table set plainly, and then instead of heads and rows.
-	HeadLines []string `json:"head_lines"`
-	Lines     []string `json:"lines"`
-	Notes     []any    `json:"notes"`
+	// HeadLines and Lines are the table set plainly, and then instead of heads and rows: of
+	// each row its lines.
+	HeadLines []string   `json:"head_lines"`
+	Lines     [][]string `json:"lines"`
+	Notes     []any      `json:"notes"`
 }
 
 type column struct {
@@ -61,24 +63,59 @@ type head struct {
 	Column int `json:"column"` // its first one
 }
 
-func cellsOf(d *document.Document) (n int) {
+// plainTables are those of a document that are set as lines. Tables of a section that have the
+// same columns, as one for each run, are set in the same way.
+func plainTables(d *document.Document) map[*document.Table]bool {
+	type alike struct {
+		tables      []*document.Table
+		rows, cells int
+	}
+	var all []*alike
+	cells := 0
 	for _, s := range d.Sections {
+		known := map[string]*alike{}
 		for _, b := range s.Blocks {
-			if b.Table != nil {
-				n += len(b.Table.Rows) * len(b.Table.Columns)
+			if b.Table == nil {
+				continue
 			}
+			key := fmt.Sprint(b.Table.Heads, b.Table.Columns)
+			a := known[key]
+			if a == nil {
+				a = &alike{}
+				known[key], all = a, append(all, a)
+			}
+			a.tables, a.rows, a.cells = append(a.tables, b.Table), a.rows+len(b.Table.Rows), a.cells+cellsOf(b.Table)
+			cells += cellsOf(b.Table)
 		}
 	}
-	return n
+	slices.SortStableFunc(all, func(a, b *alike) int { return b.rows - a.rows })
+	plain := map[*document.Table]bool{}
+	for _, a := range all {
+		if cells <= mostCells {
+			break
+		}
+		cells -= a.cells
+		for _, t := range a.tables {
+			plain[t] = true
+		}
+	}
+	return plain
 }
+
+func cellsOf(t *document.Table) int { return len(t.Rows) * len(t.Columns) }
 
 func (s *setter) table(t *document.Table) tableData {
 	out := tableData{Kind: "table", Number: t.Number, Caption: s.text(t.Caption), Columns: []column{}, Heads: [][]head{}, Rows: [][]any{}, Groups: []int{},
-		HeadLines: []string{}, Lines: []string{}, Notes: s.texts(t.Notes)}
+		HeadLines: []string{}, Lines: [][]string{}, Notes: s.texts(t.Notes)}
 	for _, c := range t.Columns {
 		out.Columns = append(out.Columns, column(c))
 	}
-	if s.plainly && len(t.Rows) > longTable {
+	for i, row := range t.Rows {
+		if row.Group && i > 0 {
+			out.Groups = append(out.Groups, i)
+		}
+	}
+	if s.plainly[t] {
 		s.setPlainly(&out, t)
 		return out
 	}
@@ -97,11 +134,8 @@ func (s *setter) table(t *document.Table) tableData {
 	for _, row := range t.Heads {
 		out.Heads = append(out.Heads, s.heads(row))
 	}
-	for i, row := range t.Rows {
+	for _, row := range t.Rows {
 		out.Rows = append(out.Rows, s.texts(row.Cells))
-		if row.Group && i > 0 {
-			out.Groups = append(out.Groups, i)
-		}
 	}
 	return out
 }
@@ -162,47 +196,92 @@ func longestWord(text string) (n int) {
 	return n
 }
 
-// setPlainly sets a table as lines: one for each row of heads, and one or more for each row,
-// as the text of a cell that is longer than its column goes on in the next line. Groups have
-// no line above.
+// Type sizes of lines, in points, and the characters that a line has at most: in the least
+// size on a page on its side.
+const (
+	largestPlain, leastPlain = 7.5, 5.0
+
+	mostLine = 240
+)
+
+// setPlainly sets a table as lines: one or more for each row, also of heads, as the text of a
+// cell that is longer than its column goes on in the next line. The lines fit onto a page.
 func (s *setter) setPlainly(out *tableData, t *document.Table) {
 	widths := s.widths(t, utf8.RuneCountInString)
-	total := 2 * (len(widths) - 1)
+	total := narrowed(widths, mostLine)
+	out.Size, out.Landscape = fitting(float64(total)*fixedWidth, largestPlain, leastPlain)
+	for _, row := range t.Heads {
+		cells := make([]plainCell, len(row))
+		at := 0
+		for i, h := range row {
+			width := -gap
+			for range max(h.Span, 1) {
+				width += widths[at] + gap
+				at++
+			}
+			cells[i] = plainCell{s.plain(wording.Clip(h.Text, mostInHead)), width, t.Columns[at-1].Number && h.Span <= 1}
+		}
+		out.HeadLines = append(out.HeadLines, linesOf(cells)...)
+	}
+	for _, row := range t.Rows {
+		cells := make([]plainCell, len(row.Cells))
+		for j, cell := range row.Cells {
+			cells[j] = plainCell{s.plain(cell), widths[j], t.Columns[j].Number}
+		}
+		out.Lines = append(out.Lines, linesOf(cells))
+	}
+}
+
+// gap is the spaces between the columns of lines.
+const gap = 2
+
+// narrowed takes from the widest columns until a line has at most so many characters, and
+// returns how many it has.
+func narrowed(widths []int, most int) int {
+	total := gap * (len(widths) - 1)
 	for _, w := range widths {
 		total += w
 	}
-	out.Size, out.Landscape = fitting(float64(total)*fixedWidth, 7.5, 5)
-	for _, row := range t.Heads {
-		var line []string
-		at := 0
-		for _, h := range row {
-			width := -2
-			for range max(h.Span, 1) {
-				width += widths[at] + 2
-				at++
+	for ; total > most; total-- {
+		widest := 0
+		for i, w := range widths {
+			if w > widths[widest] {
+				widest = i
 			}
-			line = append(line, padded(s.plain(wording.Clip(h.Text, mostInHead)), width, t.Columns[at-1].Number && h.Span <= 1))
 		}
-		out.HeadLines = append(out.HeadLines, joined(line))
+		if widths[widest] == 1 {
+			break
+		}
+		widths[widest]--
 	}
-	for _, row := range t.Rows {
-		cells, lines := make([][]string, len(row.Cells)), 1
-		for j, cell := range row.Cells {
-			cells[j] = wrapped(s.plain(cell), widths[j])
-			lines = max(lines, len(cells[j]))
-		}
-		for k := range lines {
-			line := make([]string, len(cells))
-			for j, parts := range cells {
-				part := ""
-				if k < len(parts) {
-					part = parts[k]
-				}
-				line[j] = padded(part, widths[j], t.Columns[j].Number)
+	return total
+}
+
+type plainCell struct {
+	text  string
+	width int // characters
+	right bool
+}
+
+// linesOf are the lines of a row.
+func linesOf(cells []plainCell) []string {
+	wraps, lines := make([][]string, len(cells)), make([]string, 1)
+	for j, c := range cells {
+		wraps[j] = wrapped(c.text, c.width)
+		lines = slices.Grow(lines, len(wraps[j]))[:max(len(lines), len(wraps[j]))]
+	}
+	for k := range lines {
+		line := make([]string, len(cells))
+		for j, c := range cells {
+			part := ""
+			if k < len(wraps[j]) {
+				part = wraps[j][k]
 			}
-			out.Lines = append(out.Lines, joined(line))
+			line[j] = padded(part, c.width, c.right)
 		}
+		lines[k] = joined(line)
 	}
+	return lines
 }
 
 // wrapped divides a text into lines of at most so many characters, between words where

@@ -7,6 +7,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"linktrial/orchestrator/report/document"
 )
 
 // A word of more runes than this may break behind every partLength of them.
@@ -17,8 +19,8 @@ const (
 
 // setter turns texts into what the template sets.
 type setter struct {
-	plainly bool // long tables are set as lines
-	spelled bool // a character was written as its number
+	plainly map[*document.Table]bool // tables that are set as lines
+	spelled bool                     // a character was written as its number
 }
 
 // text is a string, or the parts between which its line may break.
