@@ -93,10 +93,13 @@ func TestSecretsOfChannelsAreSealed(t *testing.T) {
 	r := receive(t, nil)
 	d.save(hook("chat", r.URL), secret)
 	var row string
+	var sealed []byte
 	require.NoError(t, d.store.InTx(t.Context(), func(tx store.Conn) error {
-		return tx.QueryRow(t.Context(), "SELECT row_to_json(c)::text || convert_from(sealed, 'LATIN1') FROM notification_channels c").Scan(&row)
+		return tx.QueryRow(t.Context(), "SELECT row_to_json(c)::text, sealed FROM notification_channels c").Scan(&row, &sealed)
 	}))
 	require.NotContains(t, row, secret)
+	require.NotEmpty(t, sealed)
+	require.NotContains(t, string(sealed), secret)
 	st, err := os.Stat(filepath.Join(d.data, "notification-channels", "sealing-key.json"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), st.Mode().Perm())
