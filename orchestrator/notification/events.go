@@ -15,15 +15,20 @@ import (
 // events derives what there is to tell: what has happened since then as the store has it, and
 // what nodes report now. Some of it may have been stored meanwhile.
 func (n *Notifier) events(ctx context.Context, since time.Time) ([]event, error) {
+	// Read before runs and told after them: a campaign that has ended is never told before its run.
+	campaigns, err := n.endedCampaigns(ctx, since)
+	if err != nil {
+		return nil, err
+	}
 	var out []event
-	for _, read := range []func(context.Context, time.Time) ([]event, error){n.endedRuns, n.endedCampaigns, n.waitingRuns, n.pausedRuns, n.losses, n.failedStarts, n.conditions} {
+	for _, read := range []func(context.Context, time.Time) ([]event, error){n.endedRuns, n.waitingRuns, n.pausedRuns, n.losses, n.failedStarts, n.conditions} {
 		more, err := read(ctx, since)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, more...)
 	}
-	return out, nil
+	return append(out, campaigns...), nil
 }
 
 func pageOf(campaign string) string { return "/runs/" + campaign }
